@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laws of the source tree: what may include what, how large a file may be, how folders are named."""
 
+import collections
 import graphlib
 import pathlib
 import re
 import subprocess
 
+import local_functions
 import name_literals
 import pytest
 import source_lengths
@@ -238,6 +240,56 @@ TEST(Name, Of) {
     assert [(line, lines) for _, line, lines in found] == [(6, 1), (7, 4), (13, 3)]
     text = 'def f():\n    """Doc.\n\n    More."""\n    def g():\n        pass\n    return g\n'
     assert source_lengths.python_functions(text) == [("f", 1, 4), ("g", 5, 2)]
+
+
+def sources_by_group():
+    """{group: sources} of those that a compiler may read as one (tensorcast_compile_together): it would call the function
+    of another source where its parameters fit better."""
+    groups = collections.defaultdict(dict)
+    for path in FILES:
+        place = pathlib.Path(shown(path))
+        if path.suffix != ".cpp" or place.parts[0] not in ("src", "tools") or path.stem.endswith("_fuzz"):
+            continue
+        layer, folder = place.parts[1], str(place.parent)
+        if path.stem.endswith("_test"):
+            groups[folder + ", tests"][str(place)] = path.read_text()
+        elif layer in COMPONENTS["core"]:
+            continue
+        elif place.parts[0] == "tools" or "ACROSS_FOLDERS" in (ROOT / "src" / layer / "CMakeLists.txt").read_text():
+            groups[str(pathlib.Path(*place.parts[:2]))][str(place)] = path.read_text()
+        else:
+            groups[folder][str(place)] = path.read_text()
+    return groups
+
+
+def test_sources_compiled_as_one_name_their_functions_apart():
+    groups = sources_by_group()
+    assert {"src/models", "src/graph", "src/cast, tests", "tools/tcast"} <= groups.keys()
+    assert not {f"{group}: {name}": names for group, sources in groups.items()
+                for (_, name), names in local_functions.shared_names(sources).items()}
+
+
+def test_functions_of_a_source_alone_are_found():
+    first = '''
+namespace a {
+inline namespace V {
+namespace {
+template <class T>
+[[nodiscard]] int first(T x) { return [&] { return x; }(); }
+int declared(int);
+struct S { void member() {} };
+bool operator==(S, S) { return true; }
+}  // namespace
+void S::member() {}
+static int second() { return 1; }
+int other() { return 2; }
+}
+namespace b { namespace { int first() { return 3; } } }
+}
+'''
+    assert local_functions.local_functions(first) == {("a", "first"), ("a", "second"), ("a::b", "first")}
+    second = "namespace a {\nnamespace {\nvoid first(int x, const char* y) {}\n}\nint second() { return 2; }\n}\n"
+    assert local_functions.shared_names({"1": first, "2": second}) == {("a", "first"): ["1", "2"]}
 
 
 def test_python_has_no_circle_of_imports():

@@ -9,12 +9,12 @@ _AFTER_PARAMETERS = re.compile(
     r"\)\s*(?:const\b|noexcept\b(?:\s*\([^()]*\))?|override\b|final\b|mutable\b|try\b|&&?|\s)*"
     r"(?:->\s*[\w:<>,*&\s()]+?)?\s*$")
 _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b")
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/|R\"(\w*)\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|(?<![\w'])'(?:\\.|[^'\\\n])+'|[{};]"
     r"|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.DOTALL | re.MULTILINE)
 
 
-def _opens(head):
+def opens(head):
     """What a brace behind this text opens: "scope", "function", or "" for initializers and the like."""
     if _AFTER_PARAMETERS.search(head):
         return "function"
@@ -24,7 +24,7 @@ def _opens(head):
 def cpp_functions(text):
     """(name, first line, number of lines) of each function that is not inside another one."""
     found, blocks, head, start, here = [], [], "", 0, 0
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         words = text[here:token.start()]
         if not head.strip():
             head, start = "", here + len(words) - len(words.lstrip())
@@ -35,7 +35,7 @@ def cpp_functions(text):
             continue
         if what == "{":
             inside = any(kind != "scope" for kind, _, _ in blocks)
-            blocks.append(("inside" if inside else _opens(head), head, start))
+            blocks.append(("inside" if inside else opens(head), head, start))
         elif what == "}" and blocks:
             kind, words, begin = blocks.pop()
             if kind == "function":

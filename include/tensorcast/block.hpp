@@ -225,7 +225,7 @@ struct QuantizeOptions {
   bool power_of_two_scales = false;        // fp8-block
   DType compute_dtype = DType::undefined;  // the weights are rounded to it first; undefined: their own type
   NonFiniteWeights nonfinite = NonFiniteWeights::error;
-  // Schemes with a scale for the whole tensor: take this for its largest magnitude, as several tensors share a scale.
+  // Schemes with a scale for the whole tensor: its largest magnitude, if several share a scale; rounded as the weights.
   std::optional<float> maximum = {};
   Clip clip =
       Clip::none;  // not with one scale for the whole tensor, nor GGUF's blocks, which have searches of their own
@@ -293,7 +293,7 @@ struct QuantizedBuffers {
   std::span<std::int8_t> zero_points = {};
 };
 
-// The sizes of a weight of this shape. Errors: as quantize(), of format, shape and options.
+// Errors: as quantize(); invalid_argument: a maximum whose global scale depends on a compute_dtype that is not set.
 [[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape,
                                                                     const QuantizeOptions& options = {});
 [[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape,

@@ -103,7 +103,8 @@ enum {
 typedef void (*tc_task)(void* work, size_t index);
 
 /* A pool of threads of the caller: runs task(work, 0) ... task(work, count - 1), each once, in any order, on any
-   threads, and returns when all have returned. Several threads may call it at once. */
+   threads, and returns when all have returned. Several threads may call it at once. If a task is left out, the call
+   that needed the pool fails with TC_INTERNAL. */
 typedef void (*tc_executor)(void* executor_data, size_t count, tc_task task, void* work);
 
 /* Structs grow at their end. What a library reads beyond the end of an older caller's struct are the defaults. A newer
@@ -338,7 +339,7 @@ TC_API int32_t tc_last_error_system_error(void); /* errno if the operating syste
 TC_API const char* tc_dtype_name(tc_dtype dtype);
 
 /* The type that `spelling` names, in any of its spellings; 0 if there is none or it could mean several, and
-   tc_last_error() says which. */
+   tc_last_error() says which. NULL is none. */
 TC_API tc_dtype tc_dtype_parse(const char* spelling);
 
 /* The version of the library, such as "0.1.0". The string is static. */
@@ -423,7 +424,8 @@ typedef struct tc_quantize_options {
                                   `clip` and for q2_k to q6_k and iq4_* of GGUF; NULL: all the same */
   size_t importance_count;     /* numbers of `importance` */
   const float* maximum;        /* schemes with a scale for the whole weight: take this number for its largest magnitude,
-                                  as several weights share a scale, or rows are quantized; NULL: the weight's own */
+                                  as several weights share a scale, or rows are quantized; it is rounded as the
+                                  weights; NULL: the weight's own */
 } tc_quantize_options;
 
 #define TC_QUANTIZE_OPTIONS_INIT \
@@ -474,14 +476,16 @@ typedef struct tc_quantized_layout {
   int64_t block_rows;       /* rows that share scales */
   tc_dtype codes_dtype;
   tc_dtype scales_dtype;
-  float global_scale;       /* for options->maximum, if the scheme has one */
+  float global_scale;       /* for options->maximum, if the scheme has one, and options->compute_dtype */
   int32_t has_global_scale; /* 0: there is none */
 } tc_quantized_layout;
 
 #define TC_QUANTIZED_LAYOUT_INIT \
   { sizeof(tc_quantized_layout), 0, 0, 0, 0, 0, 0, TC_UNDEFINED, TC_UNDEFINED, 0.0f, 0 }
 
-/* Fills the struct, whose struct_size is set, for a weight of this shape. Errors: as tc_quantize. */
+/* Fills the struct, whose struct_size is set, for a weight of this shape. Errors: as tc_quantize, and
+   TC_INVALID_ARGUMENT: a maximum without a compute_dtype, which names the type of the weights, for a recipe that rounds
+   the global scale to it. */
 TC_API tc_status tc_quantized_sizes(const char* scheme, const int64_t* shape, size_t rank,
                                     const tc_quantize_options* options, tc_quantized_layout* layout);
 

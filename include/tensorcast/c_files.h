@@ -52,7 +52,8 @@ TC_API tc_status tc_convert_request_set_search(tc_convert_request* request, int3
 TC_API tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options);
 /* "tensors whose name matches `pattern`, in RE2's syntax, become `to`": the first match wins. */
 TC_API tc_status tc_convert_request_add_rule(tc_convert_request* request, const char* pattern, tc_dtype to);
-/* The same; in the place of the options' scale, their numbers are multiplied by `scale` before the one rounding. */
+/* The same; in the place of the options' scale, their numbers are multiplied by `scale`, which is finite and not 0,
+   before the one rounding. */
 TC_API tc_status tc_convert_request_add_scaled_rule(tc_convert_request* request, const char* pattern, tc_dtype to,
                                                     double scale);
 /* Only tensors that match an include are converted; those that match an exclude are not. */

@@ -222,9 +222,10 @@ constexpr bool are_equal(std::int32_t a, std::int32_t b) noexcept {
 constexpr double to_odd(long double number) noexcept {
   const auto nearest = static_cast<double>(number);
   const auto bits = std::bit_cast<std::uint64_t>(nearest);
-  if (!(nearest < number || nearest > number) || (bits & 1) != 0) return nearest;
+  const auto back = static_cast<long double>(nearest);
+  if (!(back < number || back > number) || (bits & 1) != 0) return nearest;
   const bool is_negative = bits >> 63 != 0;
-  return std::bit_cast<double>((nearest < number) != is_negative ? bits + 1 : bits - 1);
+  return std::bit_cast<double>((back < number) != is_negative ? bits + 1 : bits - 1);
 }
 
 // An integer as a number that rounds to a type of at most 16 bits as the integer itself does.

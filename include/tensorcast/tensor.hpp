@@ -73,7 +73,7 @@ class Tensor {
   template <WholeElement T>
   [[nodiscard]] Result<std::span<const T>> as() const& TENSORCAST_LIFETIMEBOUND {
     if (Result<void> fits = check_elements(dtype_of<T>, alignof(T)); !fits) return std::move(fits).error();
-    return std::span<const T>(reinterpret_cast<const T*>(bytes_.data()), count_);
+    return std::span<const T>(static_cast<const T*>(static_cast<const void*>(bytes_.data())), count_);
   }
   template <PackedElement T>
   [[nodiscard]] Result<PackedSpan<const T>> as() const& TENSORCAST_LIFETIMEBOUND {

@@ -75,7 +75,8 @@ Result<const BlockFormat*> format_of(const tc_block_tensor& given) {
 
 Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
   const BlockFormat* const format = TRY(format_of(given));
-  if (given.rank > most_dimensions || (given.rank != 0 && given.shape == nullptr)) return invalid("the shape is null");
+  if (given.rank > most_dimensions) return invalid("more than 1024 dimensions");
+  if (given.rank != 0 && given.shape == nullptr) return invalid("the shape is null");
   ReadTensor read{.tensor = {.coding = format->coding,
                              .shape = tensorcast::Shape(given.shape, given.rank),
                              .block_rows = block_length(given.block_rows, format->block_rows),

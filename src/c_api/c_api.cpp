@@ -42,6 +42,9 @@ Result<tensorcast::PromoteOptions> read_promotion(const tc_promote_options* opti
   tensorcast::PromoteOptions result;
   if (options == nullptr) return result;
   const tc_promote_options read = TRY(read_struct(default_promote_options(), options));
+  if (read.rules != static_cast<std::int32_t>(read.rules)) {  // a field of 64 bits for an enumeration of 32
+    return invalid(tensorcast::formatted("there are no promotion rules {}", read.rules));
+  }
   tensorcast::options::for_each(tensorcast::options::promote_options, [&](const auto& option) {
     using Value = typename std::decay_t<decltype(option)>::Type;
     result.*option.member = static_cast<Value>(read.*option.c_member);
@@ -305,8 +308,8 @@ const char* tc_dtype_name(tc_dtype dtype) { return tensorcast::name(static_cast<
 
 tc_dtype tc_dtype_parse(const char* spelling) {
   tc_dtype dtype = 0;
-  if (spelling == nullptr) return dtype;
   run([&]() -> Result<void> {
+    if (spelling == nullptr) return invalid("the spelling is null");
     const DType parsed = TRY(tensorcast::parse_dtype(spelling));
     dtype = static_cast<tc_dtype>(parsed);
     return {};

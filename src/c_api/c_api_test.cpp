@@ -156,6 +156,14 @@ TEST(CApi, Promotes) {
   EXPECT_EQ(common, 7);
   options.rules = 6;
   EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
+  options.rules = (std::int64_t{1} << 32) + 1;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "there are no promotion rules 4294967297");
+  options.rules = 0;
+  options.u64_integer_promotion_target = 55;
+  EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "dtype number 55 does not exist");
+  options.u64_integer_promotion_target = 1;
   options.struct_size = 24;  // of a program older than the rules, which is not asked for them
   EXPECT_EQ(tc_promote(7, 1, 2, 0, &options, &common), TC_OK);
   EXPECT_EQ(common, 2);
@@ -169,6 +177,7 @@ TEST(CApi, Names) {
   EXPECT_EQ(tc_dtype_parse("torch.bfloat16"), 16);
   EXPECT_EQ(tc_dtype_parse("nonsense"), 0);
   EXPECT_EQ(tc_dtype_parse(nullptr), 0);
+  EXPECT_STREQ(tc_last_error(), "the spelling is null");
   EXPECT_EQ(tc_storage_bytes(22, 3), 2u);
   EXPECT_STREQ(tc_version(), "0.1.0");
 }

@@ -53,13 +53,14 @@ tc_status status_of(const Result<void>& outcome) noexcept {
 
 Result<void> check_size(std::size_t size, std::size_t first_size, const char* name) {
   if (size >= first_size && size <= largest_struct) return {};
-  return invalid(formatted("{}.struct_size is {}, expected {} or more", name, size, first_size),
+  return invalid(formatted("{}.struct_size is {}, expected {} to {}", name, size, first_size, largest_struct),
                  formatted("set it to sizeof({})", name));
 }
 
 Result<TensorView> view_of(const tc_array& array) {
   if (array.data == nullptr) return TensorView{};
-  if (array.rank > most_dimensions || (array.rank != 0 && array.shape == nullptr)) return invalid("a shape is null");
+  if (array.rank > most_dimensions) return invalid("more than 1024 dimensions");
+  if (array.rank != 0 && array.shape == nullptr) return invalid("a shape is null");
   TensorView view{static_cast<DType>(array.dtype), Shape(array.shape, array.rank), {}};
   const std::size_t count = TRY(element_count(view.shape));
   const std::size_t bytes = storage_bytes(view.dtype, count);

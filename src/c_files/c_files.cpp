@@ -3,6 +3,7 @@
 #include "tensorcast/c_files.h"
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -83,6 +84,9 @@ tc_status add_rule(tc_convert_request* request, const char* pattern, tc_dtype to
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     if (pattern == nullptr) return invalid("a string is null");
     const DType dtype = TRY(castable(to));
+    if (scale && (!std::isfinite(*scale) || *scale == 0)) {
+      return invalid(tensorcast::formatted("the scale of the rule is {}, and must be finite and not 0", *scale));
+    }
     changed.request.rules.push_back({.pattern = pattern, .to = dtype, .scale = scale});
     return {};
   });

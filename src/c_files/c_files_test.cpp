@@ -2,8 +2,10 @@
 // The C interface to files.
 #include "tensorcast/c_files.h"
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +111,13 @@ TEST_F(CFiles, ARuleHasAScaleOfItsOwn) {
   std::fclose(file);
   EXPECT_EQ(halves[0], 0x3A00);  // 0.75
   EXPECT_EQ(halves[1], 0x58B0);  // 150
+}
+
+TEST_F(CFiles, TheScaleOfARuleIsANumberThatIsNot0) {
+  for (const double scale : {0.0, -0.0, std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
+    EXPECT_EQ(tc_convert_request_add_scaled_rule(request_, "", TC_FLOAT16, scale), TC_INVALID_ARGUMENT) << scale;
+  }
+  EXPECT_STREQ(tc_last_error(), "the scale of the rule is inf, and must be finite and not 0");
 }
 
 TEST_F(CFiles, TheShareThatMayBecomeZero) {

@@ -157,7 +157,10 @@ tc_status tc_file_read(tc_file* file, size_t index, uint64_t first, uint64_t cou
     const DType read = stored && tensor.dtype == DType::undefined ? DType::uint8
                        : stored                                   ? tensor.dtype
                                                                   : static_cast<DType>(to);
-    if (read == DType::string) return invalid("strings are not read as they are stored", "read them as numbers");
+    if (read == DType::string) {
+      return invalid(stored ? "strings are not read as they are stored" : "elements are not read as strings",
+                     "read them as numbers");
+    }
     if (!tensorcast::is_castable(read)) return invalid(formatted("dtype number {} does not exist", to));
     const size_t bytes = tensorcast::storage_bytes(read, count);
     if (dst == nullptr && bytes != 0) return invalid("the buffer is null");

@@ -27,7 +27,7 @@ Array random_array(std::mt19937& random) {
 }
 
 // The bytes that elements have, one after the other.
-std::vector<std::size_t> bytes_of(const Array& array) {
+std::vector<std::size_t> touched_bytes(const Array& array) {
   std::vector<std::size_t> starts = {array.at};
   for (std::size_t axis = 0; axis < array.shape.size(); ++axis) {
     std::vector<std::size_t> more;
@@ -51,7 +51,7 @@ TEST(Overlap, EqualsTheBytesOfRandomArrays) {
   int apart = 0;
   for (int i = 0; i < 20000; ++i) {
     const Array a = random_array(random), b = random_array(random);
-    const std::vector<std::size_t> in_a = bytes_of(a), in_b = bytes_of(b);
+    const std::vector<std::size_t> in_a = touched_bytes(a), in_b = touched_bytes(b);
     const std::set<std::size_t> distinct_a(in_a.begin(), in_a.end());
     bool shared = false;
     for (const std::size_t byte : in_b) shared = shared || distinct_a.count(byte) != 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dtype/formatted.hpp"
 #include "dtype/platform.hpp"
 #include "kernels/byte_table/six_bit_table.hpp"
 #include "kernels/kernel.hpp"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -31,6 +33,18 @@
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
+
+// Counts a task when it ends.
+class AtEnd {
+ public:
+  explicit AtEnd(std::atomic<std::size_t>& ended) noexcept : ended_(ended) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { ++ended_; }
+
+ private:
+  std::atomic<std::size_t>& ended_;
+};
 
 // Starts threads for this call alone, 17 microseconds for one where oneTBB's standing threads take 1. Each runs the
 // next task until none is left, as the calling thread does.
@@ -108,7 +122,12 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
   std::atomic<bool> has_thrown = false;
   std::mutex mutex;
   std::exception_ptr thrown;
+  // A caller's pool may err: no task runs twice, none that does not exist, and none is left out unnoticed.
+  std::vector<std::atomic_flag> has_begun(execution.executor != nullptr ? tasks : 0);
+  std::atomic<std::size_t> ended = 0;
   const auto guarded_task = [&](std::size_t i) noexcept {
+    if (execution.executor != nullptr && (i >= tasks || has_begun[i].test_and_set())) return;
+    const AtEnd counted(ended);
     if (has_thrown.load(std::memory_order_relaxed)) return;
     try {
       task(i);
@@ -120,6 +139,9 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
   };
   if (execution.executor != nullptr) {
     execution.executor->run(tasks, guarded_task);
+    if (ended != tasks) {
+      throw std::runtime_error(formatted("the executor returned after {} of {} tasks", ended.load(), tasks));
+    }
   } else {
     run_on_threads(tasks, thread_count(execution), guarded_task);
   }

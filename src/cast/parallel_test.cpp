@@ -11,11 +11,12 @@
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "tensorcast/cast.hpp"
+#include "tensorcast/typed_cast.hpp"
 
 namespace tensorcast {
 namespace {
@@ -65,6 +66,42 @@ TEST(Parallel, TheCallersPoolRunsEveryTask) {
                std::runtime_error);
   run_tasks(3, {.threads = 1, .executor = &pool}, [](std::size_t) {});
   EXPECT_EQ(pool.tasks, 6u) << "one thread is the caller's own";
+}
+
+// Runs the tasks that it is told to, whatever the call asked for.
+class WrongPool final : public Executor {
+ public:
+  explicit WrongPool(std::vector<std::size_t> runs) : runs_(std::move(runs)) {}
+  void run(std::size_t, const Task& task) override {
+    for (const std::size_t i : runs_) task(i);
+  }
+
+ private:
+  std::vector<std::size_t> runs_;
+};
+
+TEST(Parallel, ACallersPoolThatErrsDoesNoHarmUnnoticed) {
+  std::vector<std::size_t> ran;
+  const auto record = [&](std::size_t task) { ran.push_back(task); };
+  WrongPool repeats({0, 1, 1, 2, 0});
+  run_tasks(3, {.executor = &repeats}, record);
+  EXPECT_EQ(ran, (std::vector<std::size_t>{0, 1, 2}));
+  WrongPool goes_on({2, 1, 0, 3, 1000});
+  run_tasks(3, {.executor = &goes_on}, record);
+  EXPECT_EQ(ran, (std::vector<std::size_t>{0, 1, 2, 2, 1, 0}));
+  WrongPool stops({0, 0, 2});
+  try {
+    run_tasks(3, {.executor = &stops}, record);
+    ADD_FAILURE() << "a task was left out";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "the executor returned after 2 of 3 tasks");
+  }
+  WrongPool idle({});
+  std::vector<float> source(std::size_t{1} << 20, 1.5f);
+  std::vector<std::uint8_t> target(source.size());
+  const Result<void> done = cast(source, target, {}, {.executor = &idle});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::internal);
 }
 
 // Runs in its own process. The presets tsan and asan-ubsan leave this test out: their run times cannot fork from a

@@ -3,6 +3,7 @@
 // float64 products rounded to odd, which are then cast without a scale; and element by element where neither is right.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -48,6 +49,11 @@ ProductRule product_rule(const CastOptions& options, DType from, DType to) {
   if (by) rule.by = *by;
   rule.in_float32 = kernels::products_in_float32(row(from), row(to), rule.policy);
   return rule;
+}
+
+// 0 and -0 differ.
+bool have_equal_bits(double a, double b) noexcept {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
 class ScaledBlocks {
@@ -178,9 +184,7 @@ class ScaledBlocks {
 
   Result<void> convert_dense(Room& room, const std::byte* source, std::byte* target, std::size_t first,
                              std::size_t count) const {
-    const auto has_first_bits = [&](double scale) {
-      return std::bit_cast<std::uint64_t>(scale) == std::bit_cast<std::uint64_t>(room.scales[0]);
-    };
+    const auto has_first_bits = [&](double scale) { return have_equal_bits(scale, room.scales[0]); };
     const auto end = room.scales.begin() + static_cast<std::ptrdiff_t>(count);
     if (shared_ > 1 || std::all_of(room.scales.begin(), end, has_first_bits)) {
       return cast_by(room.scales[0],
@@ -239,7 +243,7 @@ class ScaledBlocks {
     std::byte* const results = packs ? to.data() : target;
     for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
       end = begin + 1;
-      while (!unpacks && !packs && end < count && room.scales[end] == room.scales[begin]) ++end;
+      while (!unpacks && !packs && end < count && have_equal_bits(room.scales[end], room.scales[begin])) ++end;
       Result<void> done = cast_by(room.scales[begin], [&](const Work& work) {
         return cast_block(src_.dtype, items + begin * src_.item_bytes(), dst_.dtype,
                           results + begin * dst_.item_bytes(), end - begin, first + begin, work);
@@ -255,6 +259,11 @@ class ScaledBlocks {
 
   template <class Cast>
   Result<void> cast_by(double scale, const Cast& cast) const {
+    if (!std::isfinite(scale)) {
+      Error error = invalid(formatted("the scale {} is not finite", scale));
+      error.element = 0;  // of those that have the scale
+      return error;
+    }
     CastOptions options = work_.options;
     options.scale = scale;
     return cast(Work{options, work_.execution, work_.report, nullptr});

@@ -78,7 +78,7 @@ Result<void> cast_singly(DType from, const std::byte* src, DType to, std::byte* 
 }
 
 // Float64 scales as their own type, or as float32.
-std::vector<std::byte> bytes_of(const std::vector<double>& scales, DType dtype) {
+std::vector<std::byte> scale_bytes(const std::vector<double>& scales, DType dtype) {
   std::vector<std::byte> bytes(scales.size() * static_cast<std::size_t>(item_bytes(dtype)));
   const std::int64_t shape[] = {static_cast<std::int64_t>(scales.size())};
   const Result<void> done =
@@ -91,7 +91,7 @@ void expect_same_by(DType from, const std::vector<std::byte>& src, DType to, con
                     const Scales& scales, DType scale_type, const std::string& what) {
   const std::size_t count = scales.values.size();
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  const std::vector<std::byte> typed = bytes_of(scales.values, scale_type);
+  const std::vector<std::byte> typed = scale_bytes(scales.values, scale_type);
   std::vector<std::byte> expected(count * static_cast<std::size_t>(item_bytes(to))), got(expected.size());
   const Result<void> right = cast_singly(from, src.data(), to, expected.data(), scales.values, options);
   const Result<void> done =
@@ -225,7 +225,23 @@ TEST(ScaledStrided, Refuses) {
   EXPECT_NE(message({DType::float32, two, {}, other}, {.scale = 2}).find("leaves the option scale at 1"),
             std::string::npos);
   y[1] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_NE(message({DType::float32, two, {}, other}), "done");
+  const Result<void> nan = cast_scaled(src, dst, {DType::float32, two, {}, other});
+  ASSERT_FALSE(nan);
+  EXPECT_EQ(nan.error().element, 1u);
+  EXPECT_EQ(nan.error().message, "the scale nan is not finite");
+  EXPECT_EQ(message({DType::float32, two, {}, nullptr}), "the data of the array of scales are null");
+}
+
+TEST(ScaledStrided, TheSignOfAZeroIsThatOfItsScale) {
+  const double numbers[4] = {1.0, 1.0, 1.0, 1e300}, scales[4] = {0.0, -0.0, 0.0, 1e300};
+  double products[4];
+  const std::int64_t four[] = {4};
+  ASSERT_TRUE(cast_scaled({DType::float64, four, {}, std::as_bytes(std::span(numbers)).data()},
+                          {DType::float64, four, {}, std::as_writable_bytes(std::span(products)).data()},
+                          {DType::float64, four, {}, std::as_bytes(std::span(scales)).data()}));
+  EXPECT_FALSE(std::signbit(products[0]));
+  EXPECT_TRUE(std::signbit(products[1]));
+  EXPECT_FALSE(std::signbit(products[2]));
 }
 
 // One scale for all, by a word: products that kernels round.

@@ -53,7 +53,7 @@ Result<void> check_strides(const char* which, const StridedView& view, std::size
   if (!view.strides.empty() && view.strides.size() != view.shape.size()) {
     return invalid(formatted("the {} has {} strides for {} dimensions", which, view.strides.size(), view.shape.size()));
   }
-  if (view.data == nullptr && count != 0) return invalid(formatted("the {} buffer is null", which));
+  if (view.data == nullptr && count != 0) return invalid(formatted("the data of the {} are null", which));
   if (view.one_per_byte && bit_width(view.dtype) >= 8) {
     return invalid(formatted("one_per_byte is for types under 8 bits, and the {} is {}", which, name(view.dtype)));
   }

@@ -17,7 +17,7 @@ struct NumberSet {
   double largest;
 };
 
-NumberSet numbers_of(const DTypeRow& row) {
+NumberSet number_set_of(const DTypeRow& row) {
   const DTypeFacts& known = facts(row.id);
   if (row.family == Family::boolean) return {1, 0, 0.0, 1.0};
   if (row.family == Family::integer) return {row.bits - (row.is_signed ? 1 : 0), 0, known.lowest, known.largest};
@@ -63,8 +63,8 @@ bool keeps_every_code(DType from_id, DType to_id) {
   if (to->family == Family::boolean || (from->family == Family::floating && to->family == Family::integer)) {
     return false;
   }
-  const NumberSet inner = numbers_of(*from);
-  const NumberSet outer = numbers_of(*to);
+  const NumberSet inner = number_set_of(*from);
+  const NumberSet outer = number_set_of(*to);
   // The lowest integer of a signed type is a power of two: it is within `lowest` and needs one significant bit.
   if (inner.significant_bits > outer.significant_bits || inner.lowest_bit < outer.lowest_bit ||
       inner.lowest < outer.lowest || inner.largest > outer.largest) {

@@ -58,8 +58,12 @@ Result<Program> Program::compile(Graph graph) {
   });
 }
 
-std::span<const ValueInfo> Program::inputs() const noexcept { return impl_->inputs; }
-std::span<const ValueInfo> Program::outputs() const noexcept { return impl_->outputs; }
+std::span<const ValueInfo> Program::inputs() const noexcept {
+  return impl_ == nullptr ? std::span<const ValueInfo>() : impl_->inputs;
+}
+std::span<const ValueInfo> Program::outputs() const noexcept {
+  return impl_ == nullptr ? std::span<const ValueInfo>() : impl_->outputs;
+}
 
 Result<void> Program::Impl::arrange(std::span<const NamedTensor> given, std::vector<Tensor>& tensors) const {
   tensors.resize(inputs.size());
@@ -96,6 +100,7 @@ Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tens
 }
 
 Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const Execution& execution) const {
+  if (impl_ == nullptr) return invalid("this Program was moved from");
   TRY(check_execution(execution));
   return guarded([&]() -> Result<std::vector<NamedTensor>> {
     std::vector<Tensor> tensors;

@@ -219,6 +219,15 @@ TEST(ProgramErrors, WhatOnlyARunCanKnow) {
             "node \"choice\" (If): its condition is a bool of one element, not float32 [1]");
 }
 
+TEST(ProgramErrors, AProgramThatWasMovedFromRunsNothing) {
+  Program program = compiled(graph_of(DType::undefined, {identity_node("", "x", "y")}));
+  const Program taken = std::move(program);
+  EXPECT_EQ(taken.inputs().size(), 1u);
+  EXPECT_EQ(run_error(program, {}), "this Program was moved from");  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(program.inputs().empty());
+  EXPECT_TRUE(program.outputs().empty());
+}
+
 TEST(ProgramErrors, ABranchThatBreaksItsWordIsNotBelieved) {
   // The branch declares float16 and gives float32; the next cast must not rely on the declaration.
   Graph liar = *branch({identity_node("", "v", "r")}, "r");

@@ -8,7 +8,7 @@
 namespace tensorcast {
 namespace {
 
-std::string promoted(PromoteRules rules, const char* a, const char* b, bool promote_unsafe = false) {
+std::string promoted_by(PromoteRules rules, const char* a, const char* b, bool promote_unsafe = false) {
   const Result<DType> common =
       promote_types({*parse_dtype(a)}, {*parse_dtype(b)}, {.promote_unsafe = promote_unsafe, .rules = rules});
   return common.ok() ? std::string(name(*common)) : "none";
@@ -32,12 +32,13 @@ TEST(PeerRules, NotablePairs) {
       {"bool", "int8", "int8", "int8", "int8", "int8", "int8"},
   };
   for (const Row& row : rows) {
-    EXPECT_EQ(promoted(PromoteRules::numpy, row.a, row.b), row.numpy) << row.a << " " << row.b;
-    EXPECT_EQ(promoted(PromoteRules::torch, row.a, row.b), row.torch) << row.a << " " << row.b;
-    EXPECT_EQ(promoted(PromoteRules::jax, row.a, row.b), row.jax) << row.a << " " << row.b;
-    EXPECT_EQ(promoted(PromoteRules::jax_strict, row.a, row.b), "none") << row.a << " " << row.b;
-    EXPECT_EQ(promoted(PromoteRules::tensorflow, row.a, row.b), row.tensorflow) << row.a << " " << row.b;
-    EXPECT_EQ(promoted(PromoteRules::tensorflow, row.a, row.b, true), row.tensorflow_unsafe) << row.a << " " << row.b;
+    EXPECT_EQ(promoted_by(PromoteRules::numpy, row.a, row.b), row.numpy) << row.a << " " << row.b;
+    EXPECT_EQ(promoted_by(PromoteRules::torch, row.a, row.b), row.torch) << row.a << " " << row.b;
+    EXPECT_EQ(promoted_by(PromoteRules::jax, row.a, row.b), row.jax) << row.a << " " << row.b;
+    EXPECT_EQ(promoted_by(PromoteRules::jax_strict, row.a, row.b), "none") << row.a << " " << row.b;
+    EXPECT_EQ(promoted_by(PromoteRules::tensorflow, row.a, row.b), row.tensorflow) << row.a << " " << row.b;
+    EXPECT_EQ(promoted_by(PromoteRules::tensorflow, row.a, row.b, true), row.tensorflow_unsafe)
+        << row.a << " " << row.b;
   }
 }
 

@@ -109,6 +109,7 @@ Result<void> check_promotable(DType dtype, PromoteRules rules) {
 
 Result<DType> promote_as_openvino(PromoteOperand a, PromoteOperand b, const PromoteOptions& options) {
   const DType u64_target = options.u64_integer_promotion_target;
+  if (u64_target != DType::uint1 && u64_target != DType::undefined) TRY(check_castable(u64_target));
   if (u64_target != DType::uint1 && (!is_castable(u64_target) || u64_target == DType::string)) {
     return invalid(formatted("u64_integer_promotion_target cannot be {}", name(u64_target)), "any number type can");
   }

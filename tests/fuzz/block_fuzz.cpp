@@ -381,6 +381,8 @@ void check_described(Choices& choices) {
 // unless that is zero, which no row tells.
 void check_rows(const tc::TensorView& weight, const tc::BlockFormat& format, tc::QuantizeOptions options) {
   options.maximum = 3.0f;
+  if (options.compute_dtype == tc::DType::undefined)
+    options.compute_dtype = weight.dtype;  // global scales differ by it
   const tc::Result<tc::QuantizedTensor> whole = tc::quantize(weight, format, options);
   const tc::Result<tc::QuantizedSizes> sizes = tc::quantized_sizes(format, weight.shape, options);
   if (!whole || !sizes || weight.bytes.empty()) return;
@@ -400,6 +402,7 @@ void check_rows(const tc::TensorView& weight, const tc::BlockFormat& format, tc:
     require(done.ok(), "rows that are refused, of a weight that is not");
   }
   require(std::equal(whole->codes.begin(), whole->codes.end(), codes.get()), "rows have other codes than the weight");
+  require(whole->global_scale == sizes->global_scale, "rows have another global scale than the weight");
   const bool is_known = !options.recipe.empty();  // else a weight of zeros has scale 1
   require(!is_known || std::equal(whole->scales.begin(), whole->scales.end(), scales.get()), "rows have other scales");
 }

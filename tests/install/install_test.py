@@ -125,7 +125,7 @@ def test_examples_compile_strictly_and_run(installed, tmp_path, example):
     flags = run("pkg-config", "--cflags", "--libs", f"tensorcast-{'files' if uses_files else 'core'}",
                 env=environment(prefix)).split()
     standard = "-std=c++20" if example.endswith("cpp") else "-std=c99"
-    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Wcast-align", "-Werror"]
     run(compiler, standard, *strict, EXAMPLES / example, *flags, "-o", tmp_path / "example")
     arguments = [small_checkpoint(tmp_path / "in.safetensors"), tmp_path / "out.safetensors"] if uses_files else []
     assert re.fullmatch(EXPECTED[example], run(tmp_path / "example", *arguments, env=environment(prefix)))

@@ -32,7 +32,7 @@ constexpr const char* main_examples = R"(Examples:
 Exit status: 0 done, 1 refused or failed, 2 wrong usage, 128 + the number of
 the signal that ended it (130: Ctrl-C).)";
 
-std::vector<std::string> names_of(const CLI::App& app) {
+std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   for (const CLI::Option* option : app.get_options()) {
@@ -55,7 +55,7 @@ std::optional<std::string> wrong_command(const CLI::App& app, const std::vector<
     if (command->get_subcommands({}).empty() || word.starts_with('-')) return std::nullopt;
     const CLI::App* next = command_of(*command, word);
     if (next == nullptr) {
-      const std::string better = nearest(word, names_of(*command));
+      const std::string better = nearest(word, command_names(*command));
       misuse(
           fmt::format("\"{}\" is not a command", word),
           fmt::format("{}{} --help shows how", better.empty() ? "" : fmt::format("did you mean {}? ", better), words));
@@ -71,7 +71,7 @@ std::optional<std::string> wrong_command(const CLI::App& app, const std::vector<
 void add_commands(const CLI::App& app, const std::string& words, std::vector<CommandOptions>& commands) {
   for (const CLI::App* command : app.get_subcommands({})) {
     const std::string name = words.empty() ? command->get_name() : words + " " + command->get_name();
-    commands.push_back({name, names_of(*command)});
+    commands.push_back({name, command_names(*command)});
     add_commands(*command, name, commands);
   }
 }
@@ -114,7 +114,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const bool takes_command = !command.get_subcommands({}).empty();
   if (!extra.empty() && (takes_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     const std::string& word = extra.front();
-    const std::string better = nearest(word, names_of(command));
+    const std::string better = nearest(word, command_names(command));
     const char* complaint = takes_command && !word.starts_with('-') ? "is not a command" : "was not expected";
     return misuse(fmt::format("\"{}\" {}", word, complaint),
                   better.empty() ? hint : fmt::format("did you mean {}? {}", better, hint));

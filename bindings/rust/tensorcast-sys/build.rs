@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links the installed library: the folder of TENSORCAST_LIB_DIR, or what pkg-config says of tensorcast.
+// Links libtensorcast, which has the other components inside: of the folder of TENSORCAST_LIB_DIR, or what pkg-config says.
 
 use std::env;
 use std::process::Command;
@@ -7,8 +7,6 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-env-changed=TENSORCAST_LIB_DIR");
     println!("cargo:rustc-link-lib=dylib=tensorcast");
-    println!("cargo:rustc-link-lib=dylib=tensorcast-files");
-    println!("cargo:rustc-link-lib=dylib=tensorcast-core");
     if let Ok(folder) = env::var("TENSORCAST_LIB_DIR") {
         println!("cargo:rustc-link-search=native={folder}");
         return;

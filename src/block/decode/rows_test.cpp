@@ -66,7 +66,8 @@ TEST(QuantizeRows, HaveTheBytesOfTheWholeWeight) {
   int compared = 0;
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
     for (const bool symmetric : {true, false}) {
-      QuantizeOptions options{.recipe = recipe.recipe, .symmetric = symmetric, .maximum = 6.0f};
+      const QuantizeOptions options{
+          .recipe = recipe.recipe, .symmetric = symmetric, .compute_dtype = DType::float32, .maximum = 6.0f};
       const BlockFormat& format = format_of(recipe);
       const Result<QuantizedTensor> whole = quantize(rows_of(numbers, 0, all_rows), format, options);
       const Result<QuantizedSizes> sizes = quantized_sizes(format, {all_rows, columns}, options);
@@ -93,6 +94,42 @@ TEST(QuantizeRows, HaveTheBytesOfTheWholeWeight) {
   EXPECT_GE(compared, 20);
 }
 
+// The whole weight's largest magnitude, before the weights are rounded, is `maximum`.
+TEST(QuantizeRows, HaveTheBytesAndTheScaleOfRoundedWeights) {
+  const std::vector<float> numbers = weights();
+  float largest = 0.0f;
+  for (const float number : numbers) largest = std::max(largest, std::fabs(number));
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    for (const DType type : {DType::float32, DType::bfloat16, DType::float16}) {
+      QuantizeOptions options{.recipe = recipe.recipe, .compute_dtype = type};
+      const BlockFormat& format = format_of(recipe);
+      const QuantizedTensor whole = quantize(rows_of(numbers, 0, all_rows), format, options).value();
+      options.maximum = largest;
+      const QuantizedSizes sizes = quantized_sizes(format, {all_rows, columns}, options).value();
+      Buffers out(sizes);
+      ASSERT_TRUE(quantize_rows(format, rows_of(numbers, 0, all_rows), 0, out, options));
+      EXPECT_EQ(out.codes, Bytes(whole.codes.begin(), whole.codes.end())) << recipe.scheme << " " << recipe.recipe;
+      EXPECT_EQ(out.scales, whole.scales) << recipe.scheme << " " << recipe.recipe;
+      EXPECT_EQ(sizes.global_scale, whole.global_scale) << recipe.scheme << " " << recipe.recipe;
+    }
+  }
+}
+
+// Without the weights, only `compute_dtype` says which type the recipe rounds the global scale to.
+TEST(QuantizeRows, TheirGlobalScaleIsThatOfATypeWhichIsSaid) {
+  QuantizeOptions options{.recipe = "comfy", .maximum = 6.0f};
+  EXPECT_EQ(quantized_sizes("nvfp4", {1, 32}, options).error().describe(),
+            "the global scale of nvfp4 by comfy depends on the type of the weights; set `compute_dtype` to it");
+  options.compute_dtype = DType::bfloat16;
+  const Bytes ones(64, std::byte{0x3f});
+  const Result<QuantizedTensor> whole = quantize({DType::bfloat16, {1, 32}, ones}, "nvfp4", options);
+  EXPECT_EQ(quantized_sizes("nvfp4", {1, 32}, options).value().global_scale, whole.value().global_scale);
+  options.compute_dtype = DType::undefined;
+  options.maximum.reset();
+  EXPECT_TRUE(quantized_sizes("nvfp4", {1, 32}, options).ok());
+  EXPECT_TRUE(quantized_sizes("nvfp4", {1, 32}, {.recipe = "modelopt", .maximum = 6.0f}).ok());
+}
+
 TEST(QuantizeRows, RememberNoOtherOptions) {
   const std::vector<float> numbers = weights();
   const std::vector<float> importance(columns, 2.0f);
@@ -115,7 +152,7 @@ TEST(QuantizeRows, RememberNoOtherFormat) {
   const TensorView view{DType::bfloat16, {rows, wide}, weights};
   for (int round = 0; round < 2; ++round) {
     for (const QuantizeRecipe& recipe : quantize_recipes()) {
-      const QuantizeOptions options{.recipe = recipe.recipe, .maximum = 1.0f};
+      const QuantizeOptions options{.recipe = recipe.recipe, .compute_dtype = DType::bfloat16, .maximum = 1.0f};
       const BlockFormat& format = format_of(recipe);
       Buffers out(quantized_sizes(format, view.shape, options).value());
       ASSERT_TRUE(quantize_rows(format, view, 0, out, options));

@@ -16,7 +16,7 @@
 namespace tensorcast {
 namespace {
 
-std::vector<std::byte> random_bytes(std::size_t count, std::mt19937& random) {
+std::vector<std::byte> bytes_from(std::size_t count, std::mt19937& random) {
   std::vector<std::byte> bytes(count);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   return bytes;
@@ -68,9 +68,9 @@ struct PackedSample {
   void fill(std::mt19937& random) {
     const std::size_t code_words = is_awq ? static_cast<std::size_t>(inputs * outputs / 8)
                                           : (static_cast<std::size_t>(inputs) * width() + 31) / 32 * n_count();
-    codes = random_bytes(4 * code_words, random);
-    zeros = random_bytes(groups() * ((n_count() * width() + 31) / 32) * 4, random);
-    scales = random_bytes(groups() * n_count() * 2, random);
+    codes = bytes_from(4 * code_words, random);
+    zeros = bytes_from(groups() * ((n_count() * width() + 31) / 32) * 4, random);
+    scales = bytes_from(groups() * n_count() * 2, random);
     for (std::size_t i = 1; i < scales.size(); i += 2) scales[i] &= std::byte{0xbf};  // no NaN
     tensor.coding = {.element = DType::uint8, .bits = bits, .packing = BlockPacking::words_down, .zero_added = 1};
     if (is_awq) tensor.coding.packing = tensor.coding.zeros = BlockPacking::awq;
@@ -113,7 +113,7 @@ struct PackedSample {
   }
 };
 
-void expect_definition(PackedSample sample, std::mt19937& random) {
+void expect_tile_definition(PackedSample sample, std::mt19937& random) {
   sample.fill(random);
   SCOPED_TRACE(std::to_string(sample.outputs) + " x " + std::to_string(sample.inputs) + ", groups of " +
                std::to_string(sample.group) + (sample.is_awq ? ", awq " : ", gptq ") + std::to_string(sample.bits) +
@@ -139,16 +139,16 @@ void expect_definition(PackedSample sample, std::mt19937& random) {
 TEST(TransposedTile, NumbersOfEveryWidthAndShapeAreThoseOfTheLayout) {
   std::mt19937 random(31);
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
-    expect_definition({.outputs = 136, .inputs = 160, .group = 32, .bits = bits, .is_awq = false}, random);
-    expect_definition({.outputs = 32, .inputs = 2304, .group = 128, .bits = bits, .is_awq = false}, random);
-    expect_definition({.outputs = 3, .inputs = 100, .group = 0, .bits = bits, .is_awq = false}, random);
-    expect_definition({.outputs = 1, .inputs = 1, .group = 32, .bits = bits, .is_awq = false}, random);
-    expect_definition({.outputs = 33, .inputs = 200, .group = 40, .bits = bits, .is_awq = false}, random);
+    expect_tile_definition({.outputs = 136, .inputs = 160, .group = 32, .bits = bits, .is_awq = false}, random);
+    expect_tile_definition({.outputs = 32, .inputs = 2304, .group = 128, .bits = bits, .is_awq = false}, random);
+    expect_tile_definition({.outputs = 3, .inputs = 100, .group = 0, .bits = bits, .is_awq = false}, random);
+    expect_tile_definition({.outputs = 1, .inputs = 1, .group = 32, .bits = bits, .is_awq = false}, random);
+    expect_tile_definition({.outputs = 33, .inputs = 200, .group = 40, .bits = bits, .is_awq = false}, random);
   }
   for (const std::int64_t group : {32, 96, 128, 2080, 0}) {
-    expect_definition({.outputs = 8, .inputs = 4300, .group = group, .bits = 4, .is_awq = true}, random);
-    expect_definition({.outputs = 264, .inputs = 77, .group = group, .bits = 4, .is_awq = true}, random);
-    expect_definition({.outputs = 5, .inputs = 4300, .group = group, .bits = 4, .is_awq = false}, random);
+    expect_tile_definition({.outputs = 8, .inputs = 4300, .group = group, .bits = 4, .is_awq = true}, random);
+    expect_tile_definition({.outputs = 264, .inputs = 77, .group = group, .bits = 4, .is_awq = true}, random);
+    expect_tile_definition({.outputs = 5, .inputs = 4300, .group = group, .bits = 4, .is_awq = false}, random);
   }
 }
 
@@ -162,7 +162,7 @@ TEST(TransposedTile, AnIndexGivesTheGroupOfEachInput) {
   }
   for (const std::vector<std::int32_t>& index : {in_order, mixed}) {
     for (const int bits : {2, 3, 4, 8}) {
-      expect_definition(
+      expect_tile_definition(
           {.outputs = 300, .inputs = inputs, .group = group, .bits = bits, .is_awq = false, .index = index}, random);
     }
   }

@@ -24,7 +24,7 @@ Result<QuantizedTensor> make(const TensorView& weight, std::string_view scheme, 
   TRY(block::check_maximum(options));
   const std::byte* const numbers = weight.bytes.data();
   const auto maximum = [&]() -> Result<float> {
-    return options.maximum ? *options.maximum : layout->numbers.maximum(numbers, count, execution);
+    return options.maximum ? block::maximum_of(options) : layout->numbers.maximum(numbers, count, execution);
   };
   const block::Quantizer quantizer = TRY(block::Quantizer::make(layout, {.maximum = maximum}));
   QuantizedTensor made = layout->tensor;

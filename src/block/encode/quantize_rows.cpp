@@ -41,7 +41,7 @@ Result<SharedLayout> make_layout(const Wanted& wanted, DType weights, const Shap
 
 Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layout) {
   const auto maximum = [&]() -> Result<float> {
-    if (wanted.options.maximum) return *wanted.options.maximum;
+    if (wanted.options.maximum) return block::maximum_of(wanted.options);
     return invalid(formatted("{} has a scale for the whole weight, which some of its rows do not tell", wanted.scheme),
                    "set `maximum` to the largest magnitude of all rows, or call quantize()");
   };
@@ -114,7 +114,16 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
                        .codes_dtype = layout->tensor.codes_dtype,
                        .scales_dtype = layout->tensor.scales_dtype,
                        .global_scale = {}};
-  if (wanted.options.maximum) sizes.global_scale = TRY(make_quantizer(wanted, layout)).global_scale();
+  if (wanted.options.maximum) {
+    const QuantizeRecipe& recipe = *layout->tensor.recipe;
+    const bool is_known = !recipe.uses_weights_dtype || wanted.options.compute_dtype != DType::undefined;
+    if (layout->recipe->global != nullptr && !is_known) {
+      return invalid(
+          formatted("the global scale of {} by {} depends on the type of the weights", recipe.scheme, recipe.recipe),
+          "set `compute_dtype` to it");
+    }
+    sizes.global_scale = TRY(make_quantizer(wanted, layout)).global_scale();
+  }
   if (scales != 0) sizes.scales = storage_bytes(sizes.scales_dtype, scales);
   if (!wanted.options.symmetric) sizes.zero_points = scales;
   return sizes;

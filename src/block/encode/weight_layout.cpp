@@ -33,6 +33,7 @@ Result<const QuantizeRecipe*> find_words(std::string_view scheme, std::string_vi
 
 Result<DType> computed_type(DType weights, const QuantizeOptions& options) {
   const DType computed = options.compute_dtype == DType::undefined ? weights : options.compute_dtype;
+  if (computed != DType::undefined) TRY(check_numeric(computed, computed));
   const bool is_float = family(weights) == Family::floating;
   if (is_float && bit_width(weights) >= 8 && is_weights_type(computed)) return computed;
   return invalid(formatted("weights of type {}", name(is_weights_type(weights) ? computed : weights)),
@@ -199,6 +200,8 @@ Result<void> check_maximum(const QuantizeOptions& options) {
   if (!options.maximum || (is_finite(*options.maximum) && *options.maximum >= 0.0f)) return {};
   return invalid(formatted("`maximum` is {}, which is not finite and at least 0", *options.maximum));
 }
+
+float maximum_of(const QuantizeOptions& options) noexcept { return round_to(options.compute_dtype, *options.maximum); }
 
 void set_unit_scales(DType type, std::span<std::byte> scales) noexcept {
   if (type == DType::float32) {

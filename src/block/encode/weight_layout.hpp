@@ -78,6 +78,9 @@ struct WeightLayout {
 
 // Errors: invalid_argument: `maximum` is NaN, infinite or negative.
 [[nodiscard]] Result<void> check_maximum(const QuantizeOptions& options);
+// The `maximum` of the options, which have one, in the type that the weights are rounded to first: it is the largest
+// magnitude of the rounded weights, as rounding keeps their order.
+[[nodiscard]] float maximum_of(const QuantizeOptions& options) noexcept;
 
 // Scales of 1, in their type.
 void set_unit_scales(DType type, std::span<std::byte> scales) noexcept;

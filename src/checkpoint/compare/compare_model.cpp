@@ -28,7 +28,7 @@ bool is_same_scheme(const quantized::Layer& a, const quantized::Layer& b) {
   return a.scheme == b.scheme || (in_columns && is_integer(a) && is_integer(b) && a.bits() == b.bits());
 }
 
-Error differs(std::string message, std::string tensor) {
+Error tensor_differs(std::string message, std::string tensor) {
   return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
 }
 
@@ -216,11 +216,12 @@ class Comparison {
     file_conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = expected.by_name.find(tensor.name);
-      if (found == expected.by_name.end()) return differs("the source does not have the tensor", tensor.name);
+      if (found == expected.by_name.end()) return tensor_differs("the source does not have the tensor", tensor.name);
       PlannedTensor& planned = found->second;
-      if (planned.target.shape != tensor.shape) return differs("the source's tensor has another shape", tensor.name);
+      if (planned.target.shape != tensor.shape)
+        return tensor_differs("the source's tensor has another shape", tensor.name);
       if (planned.target.foreign_dtype != tensor.foreign_dtype) {
-        return differs("the source's tensor has another type", tensor.name);
+        return tensor_differs("the source's tensor has another type", tensor.name);
       }
       planned.target = tensor;
       const bool scaled = request_.options.scale != 1.0 && family(planned.from) == Family::floating;
@@ -233,7 +234,7 @@ class Comparison {
       plan.tensors.push_back(std::move(planned));
       expected.by_name.erase(found);
     }
-    if (!expected.by_name.empty()) return differs("the tensor is missing", expected.by_name.begin()->first);
+    if (!expected.by_name.empty()) return tensor_differs("the tensor is missing", expected.by_name.begin()->first);
     return plan;
   }
 

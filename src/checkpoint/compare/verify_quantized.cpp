@@ -23,7 +23,7 @@ void keep_common(const Recipes& recipes, Recipes& common) {
 }
 
 // `is_weighed`: a file of importance was tried, too.
-Error differs(const LayerRecipes& layer, bool is_weighed) {
+Error layer_differs(const LayerRecipes& layer, bool is_weighed) {
   const auto nearest = std::ranges::min_element(layer.trials, {}, &RecipeTrial::differing_blocks);
   std::string message = layer.problem;
   if (message.empty() && nearest != layer.trials.end()) {
@@ -58,7 +58,7 @@ Result<VerifiedWeights> verify_quantized(const VerifyRequest& request, const std
     const Recipes recipes = layer.ways();
     ++found;
     if (recipes.empty()) {
-      verified.differences.push_back(differs(layer, !request.importance.empty()));
+      verified.differences.push_back(layer_differs(layer, !request.importance.empty()));
       continue;
     }
     if (const auto [known, is_new] = common.try_emplace(layer.scheme, recipes); !is_new)

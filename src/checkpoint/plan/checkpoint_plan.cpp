@@ -413,7 +413,7 @@ class Planning {
   std::map<std::string, FolderPlan> folders_;  // by their names
 };
 
-Result<void> check_request(const ConvertRequest& request) {
+Result<void> check_folder_request(const ConvertRequest& request) {
   const auto fail = [](std::string message, std::string hint = {}) {
     return invalid(std::move(message), std::move(hint));
   };
@@ -483,7 +483,7 @@ std::vector<std::string> CheckpointPlan::folders() const {
 
 Result<CheckpointPlan> make_checkpoint_plan(const ConvertRequest& request,
                                             std::vector<file_conversion::MadeChoice> known) {
-  TRY(check_request(request));
+  TRY(check_folder_request(request));
   TRY(io::check_path(request.output));
   if (!is_folder(request.input) && !is_file(request.input)) TRY(read_source(request.input));
   const PathUse input[] = {{.path = source_folder(request.input), .noun = "input", .folder = true}};

@@ -199,16 +199,16 @@ bool read_layer(const nlohmann::json& json, quantized::Layer& layer) {
 
 bool is_stored(DType type) { return formats::safetensors::find_dtype(type) != nullptr; }
 
-bool is_sound(const DecodingRule& rule) {
+bool is_sound_rule(const DecodingRule& rule) {
   return !rule.scheme.empty() && is_stored(rule.to) && std::isfinite(rule.scale);
 }
-bool is_sound(const RewritingRule& /*rule*/) { return true; }
-bool is_sound(const QuantizingRule& rule) { return rule.rotation >= 0; }
+bool is_sound_rule(const RewritingRule& /*rule*/) { return true; }
+bool is_sound_rule(const QuantizingRule& rule) { return rule.rotation >= 0; }
 
 template <class Rule>
 bool read_fate(const nlohmann::json& json, LayerRule& rule) {
   auto& fate = rule.fate.emplace<Rule>();
-  return read_members(json, fate) && is_sound(fate);
+  return read_members(json, fate) && is_sound_rule(fate);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ Result<file_conversion::PlannedTensor> decode(const DecodingRule& rule, const Pl
 }
 
 // Reports whether numbers lie in blocks as a spelling can have them.
-bool is_sound(const LayerContent& content) {
+bool is_sound_layer(const LayerContent& content) {
   constexpr std::int64_t most_block = std::int64_t{1} << 31;
   constexpr std::size_t most_globals = std::size_t{1} << 23;
   constexpr DType scales[] = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e8m0fnu,
@@ -91,7 +91,7 @@ Result<RespelledLayer> respell(const RewritingRule& rule, const PlannedLayer& ro
   for (const LayerPart& part : source.parts) parts.push_back(part.info);
   if (row.shape.size() < 2) return does_not_fit(no_spelling);
   const Result<LayerContent> content = quantized::stored_content(source.layer, parts);
-  if (!content || !is_sound(*content)) return does_not_fit(no_spelling);
+  if (!content || !is_sound_layer(*content)) return does_not_fit(no_spelling);
   RespelledLayer layer;
   layer.writer = rule.writer;
   layer.content = std::make_shared<const LayerContent>(*content);

@@ -25,7 +25,7 @@ namespace {
 using formats::Format;
 using formats::safetensors_format;
 
-Result<void> check_request(const ConvertRequest& request, const Format& format) {
+Result<void> check_file_request(const ConvertRequest& request, const Format& format) {
   const auto fail = [&](std::string message, std::string hint) {
     return in_file(request.output, unsupported(std::move(message), std::move(hint)));
   };
@@ -81,7 +81,7 @@ bool is_file_output(const ConvertRequest& request) {
 
 Result<ConvertOutcome> convert_to_file(const ConvertRequest& request, const file_conversion::Derivation* derivation) {
   const Format* format = TRY(file_conversion::output_format_of(request));
-  TRY(check_request(request, *format));
+  TRY(check_file_request(request, *format));
   SourceCheckpoint source = TRY(read_source(request.input, request.filter.skip_files));
   source.accepted = request.filter.accept;
   const std::vector<const SourceModel*> chosen = TRY(chosen_models(request, source, *format));

@@ -99,6 +99,17 @@ struct QuantizedFile::State {
   quantized::DecodedReader decoded;
 };
 
+namespace {
+
+// read(), or the error of a file without a state.
+template <class State, class Read>
+auto with_state(const std::unique_ptr<State>& state, const Read& read) -> decltype(read()) {
+  if (state == nullptr) return invalid("this QuantizedFile was moved from");
+  return guarded(state->path, read);
+}
+
+}  // namespace
+
 QuantizedFile::QuantizedFile(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 QuantizedFile::QuantizedFile(QuantizedFile&&) noexcept = default;
 QuantizedFile& QuantizedFile::operator=(QuantizedFile&&) noexcept = default;
@@ -117,15 +128,21 @@ Result<QuantizedFile> QuantizedFile::open(std::shared_ptr<ByteSource> source, co
   });
 }
 
-const std::vector<QuantizedLayer>& QuantizedFile::layers() const noexcept { return state_->opened.summaries; }
-const std::string& QuantizedFile::refusal() const noexcept { return state_->opened.refusal; }
+const std::vector<QuantizedLayer>& QuantizedFile::layers() const noexcept {
+  static const std::vector<QuantizedLayer> none;
+  return state_ == nullptr ? none : state_->opened.summaries;
+}
+const std::string& QuantizedFile::refusal() const noexcept {
+  static const std::string none;
+  return state_ == nullptr ? none : state_->opened.refusal;
+}
 
 const std::vector<QuantizedPart>& QuantizedFile::parts(std::size_t layer) const noexcept {
   return state_->opened.parts[layer];
 }
 
 Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
-  return guarded(state_->path, [&]() -> Result<Tensor> {
+  return with_state(state_, [&]() -> Result<Tensor> {
     TRY(state_->check_layer(layer));
     const std::vector<QuantizedPart>& parts = state_->opened.parts[layer];
     if (part >= parts.size()) {
@@ -148,7 +165,7 @@ Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
 
 Result<Tensor> QuantizedFile::dequantize(std::size_t layer, DType dtype, const CastOptions& options,
                                          const Execution& execution) {
-  return guarded(state_->path, [&]() -> Result<Tensor> {
+  return with_state(state_, [&]() -> Result<Tensor> {
     TRY(state_->check_layer(layer));
     return state_->dequantize(layer, dtype, options, execution);
   });
@@ -156,7 +173,7 @@ Result<Tensor> QuantizedFile::dequantize(std::size_t layer, DType dtype, const C
 
 Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, const MutableTensorView& out,
                                        const CastOptions& options, const Execution& execution) {
-  return guarded(state_->path, [&]() -> Result<void> {
+  return with_state(state_, [&]() -> Result<void> {
     TRY(state_->check_layer(layer));
     const std::size_t count = TRY(element_count(out.shape));
     TRY(state_->check_range(layer, first, count, out.dtype));
@@ -168,7 +185,7 @@ Result<void> QuantizedFile::dequantize(std::size_t layer, std::uint64_t first, c
 Result<void> QuantizedFile::dequantize_slice(std::size_t layer, std::span<const IndexRange> slice,
                                              const MutableTensorView& out, const CastOptions& options,
                                              const Execution& execution) {
-  return guarded(state_->path, [&]() -> Result<void> {
+  return with_state(state_, [&]() -> Result<void> {
     TRY(state_->check_layer(layer));
     Result<formats::ArrayPart> part = formats::ArrayPart::create(state_->opened.layers[layer].shape, slice);
     if (!part) return state_->at(std::move(part).error(), state_->opened.summaries[layer].name);

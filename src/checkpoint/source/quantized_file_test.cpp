@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -100,6 +101,16 @@ TEST_F(QuantizedFileTest, MistakesAreErrors) {
   EXPECT_EQ(file->dequantize(0, UINT64_MAX, {DType::float32, shape, out}).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(file->dequantize(0, 0, {DType::float32, shape, out.first(8)}).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(QuantizedFile::open(folder_ / "none.safetensors").error().code, ErrorCode::io);
+}
+
+TEST_F(QuantizedFileTest, AFileThatWasMovedFromIsEmpty) {
+  QuantizedFile file = QuantizedFile::open(path()).value();
+  const QuantizedFile taken = std::move(file);
+  EXPECT_EQ(taken.layers().size(), 1u);
+  EXPECT_TRUE(file.layers().empty());  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(file.refusal(), "");
+  EXPECT_EQ(file.read_part(0, 0).error().message, "this QuantizedFile was moved from");
+  EXPECT_EQ(file.dequantize(0, DType::float32).error().message, "this QuantizedFile was moved from");
 }
 
 TEST_F(QuantizedFileTest, ALayerWithAProblemIsNotDecoded) {

@@ -11,7 +11,7 @@ namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
 
-Result<std::vector<formats::TensorInfo>> infos_of(std::span<const TensorSummary> tensors) {
+Result<std::vector<formats::TensorInfo>> infos_of_summaries(std::span<const TensorSummary> tensors) {
   std::vector<formats::TensorInfo> infos;
   infos.reserve(tensors.size());
   for (const TensorSummary& tensor : tensors) {
@@ -31,7 +31,7 @@ Result<std::vector<formats::TensorInfo>> infos_of(std::span<const TensorSummary>
 
 Result<std::vector<TensorOutcome>> plan_tensors(const ConvertRequest& request, std::span<const TensorSummary> tensors) {
   return guarded([&]() -> Result<std::vector<TensorOutcome>> {
-    const std::vector<formats::TensorInfo> infos = TRY(infos_of(tensors));
+    const std::vector<formats::TensorInfo> infos = TRY(infos_of_summaries(tensors));
     // npz holds many tensors of every type.
     const auto planner = TRY(file_conversion::TensorPlanner::create(request, formats::npz_format, formats::npz_format));
     file_conversion::ModelToPlan model{.tensors = infos};

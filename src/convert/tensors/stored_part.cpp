@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "codec/packing.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
@@ -80,17 +81,25 @@ class PartReads {
 
 }  // namespace
 
+void clear_rest(const MutableTensorView& out, std::uint64_t count) noexcept {
+  if (count != 0) codec::clear_tail(out.dtype, out.bytes.data(), count);
+}
+
 Result<void> read_part(formats::Reader& reader, std::size_t index, const formats::ArrayPart& part,
                        const MutableTensorView& out, const CastOptions& options, const Execution& execution) {
   if (reader.tensors()[index].dtype == DType::string) return invalid("strings are read as a whole tensor");
   PartReads reads(reader, index, out, options, execution, most_elements, true);
-  return part.visit(
-      [&](std::uint64_t from, std::uint64_t to, std::uint64_t count) { return reads.read(from, to, count); });
+  TRY(part.visit(
+      [&](std::uint64_t from, std::uint64_t to, std::uint64_t count) { return reads.read(from, to, count); }));
+  clear_rest(out, part.count());
+  return {};
 }
 
 Result<void> read_decoded(formats::Reader& reader, std::size_t index, std::uint64_t first, std::uint64_t count,
                           const MutableTensorView& out, const CastOptions& options, const Execution& execution) {
-  return PartReads(reader, index, out, options, execution, most_decoded, false).read(first, 0, count);
+  TRY(PartReads(reader, index, out, options, execution, most_decoded, false).read(first, 0, count));
+  clear_rest(out, count);
+  return {};
 }
 
 }  // namespace tensorcast::file_conversion

@@ -25,4 +25,7 @@ namespace tensorcast::file_conversion {
                                         std::uint64_t count, const MutableTensorView& out, const CastOptions& options,
                                         const Execution& execution);
 
+// Sets the bits behind `count` elements in their last byte to zero, as casts do.
+void clear_rest(const MutableTensorView& out, std::uint64_t count) noexcept;
+
 }  // namespace tensorcast::file_conversion

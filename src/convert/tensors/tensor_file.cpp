@@ -60,8 +60,10 @@ Result<TensorInfo> info_of(const OpenedInput& input, std::size_t index) {
 Result<void> check_range(const TensorInfo& info, std::uint64_t first, std::uint64_t count) {
   const bool whole_bytes = bit_width(info.dtype) >= 8 || first % 8 == 0;
   if (whole_bytes && first <= info.count && count <= info.count - first) return {};
-  return of_tensor(info.name, invalid(fmt::format("elements {} to {} cannot be read from {} of {}", first,
-                                                  first + count, info.count, name(info.dtype))));
+  Error error = invalid(
+      fmt::format("{} elements from {} on cannot be read from {} of {}", count, first, info.count, name(info.dtype)));
+  if (!whole_bytes) error.hint = "begin at a multiple of 8, or read a slice, which may begin anywhere";
+  return of_tensor(info.name, std::move(error));
 }
 
 Result<StringBuffer> read_strings(const OpenedInput& input, std::size_t index) {
@@ -82,7 +84,9 @@ Result<Tensor> read_range(const OpenedInput& input, std::size_t index, std::uint
   TRY(check_range(info, first, count));
   auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(info.dtype, count));
   TRY(input.reader->read(index, storage_bytes(info.dtype, first), buffer->span()));
-  return Tensor::share({info.dtype, {static_cast<std::int64_t>(count)}, buffer->span()}, buffer);
+  const Shape shape{static_cast<std::int64_t>(count)};
+  file_conversion::clear_rest({info.dtype, shape, buffer->span()}, count);
+  return Tensor::share({info.dtype, shape, buffer->span()}, buffer);
 }
 
 Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& options) {
@@ -98,7 +102,7 @@ Result<NamedTensor> read(const std::string& path, const ReadTensorOptions& optio
   return NamedTensor{.name = input.reader->tensors()[index].name, .tensor = std::move(tensor)};
 }
 
-Result<std::vector<TensorInfo>> infos_of(std::span<const NamedTensor> tensors, const Format& format) {
+Result<std::vector<TensorInfo>> infos_of_tensors(std::span<const NamedTensor> tensors, const Format& format) {
   std::vector<TensorInfo> infos;
   infos.reserve(tensors.size());
   for (const auto& [tensor_name, tensor] : tensors) {
@@ -133,7 +137,7 @@ Result<void> append_strings(formats::Writer& writer, const StringBuffer& strings
 Result<void> write(const std::string& path, std::span<const NamedTensor> tensors, const WriteTensorsOptions& options) {
   const Format& format = *TRY(options.format.empty() ? formats::format_for_output(path)
                                                      : file_conversion::output_format(path, options.format));
-  const std::vector<TensorInfo> infos = TRY(infos_of(tensors, format));
+  const std::vector<TensorInfo> infos = TRY(infos_of_tensors(tensors, format));
   if (format.check != nullptr) TRY(format.check(infos));
   std::vector<std::size_t> order(infos.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -226,7 +230,11 @@ struct TensorFile::State {
     }
     TRY(check_range(info, first, count));
     const std::uint64_t offset = storage_bytes(info.dtype, first);
-    if (info.dtype == dtype && options == CastOptions()) return input.reader->read(index, offset, out.bytes);
+    if (info.dtype == dtype && options == CastOptions()) {
+      TRY(input.reader->read(index, offset, out.bytes));
+      file_conversion::clear_rest(out, count);
+      return {};
+    }
     const file_conversion::AlignedBuffer stored(storage_bytes(info.dtype, count));
     TRY(input.reader->read(index, offset, stored.span()));
     Execution here = execution;
@@ -295,11 +303,18 @@ Result<TensorFile> TensorFile::open(std::shared_ptr<ByteSource> source, const st
   return open_any(source, name, options);
 }
 
-const std::string& TensorFile::path() const noexcept { return state_->input.file->path(); }
-const FileSummary& TensorFile::summary() const noexcept { return state_->summary; }
+const std::string& TensorFile::path() const noexcept {
+  static const std::string none;
+  return state_ == nullptr ? none : state_->input.file->path();
+}
+const FileSummary& TensorFile::summary() const noexcept {
+  static const FileSummary none;
+  return state_ == nullptr ? none : state_->summary;
+}
 
 template <class Read>
 auto TensorFile::read_with(std::size_t index, const Read& read) -> decltype(read()) {
+  if (state_ == nullptr) return invalid("this TensorFile was moved from");
   return guarded(state_->input.file->path(), [&]() -> decltype(read()) {
     const std::vector<TensorInfo>& tensors = state_->input.reader->tensors();
     if (index >= tensors.size()) {

@@ -53,6 +53,42 @@ TEST(TensorFile, KeepsStringsAndPackedElements) {
   }
 }
 
+// Bits behind the last element are zero, whatever the buffer had and whatever follows in the file.
+TEST(TensorFile, ReadsPartsOfPackedElementsWithZerosBehind) {
+  const io::TestFolder folder;
+  ASSERT_TRUE(write_tensor(folder / "t.npy", numbers(DType::int4, {5}, "\x21\x43\x05")).ok());
+  TensorFile file = TensorFile::open(folder / "t.npy", {.from = DType::int4}).value();
+  const auto bytes = [](const Tensor& tensor) {
+    return std::string(reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size());
+  };
+  EXPECT_EQ(bytes(file.read(0, 0, 3).value()), "\x21\x03");
+  const IndexRange from_1_to_4[] = {{1, 4}};
+  EXPECT_EQ(bytes(file.read_slice(0, from_1_to_4).value()), "\x32\x04");
+  std::byte out[2];
+  for (const DType to : {DType::int4, DType::uint4}) {
+    for (const bool in_slices : {false, true}) {
+      std::ranges::fill(out, std::byte{0xff});
+      const MutableTensorView view{to, {3}, out};
+      ASSERT_TRUE(in_slices ? file.read_slice(0, from_1_to_4, view) : file.read(0, 0, view));
+      EXPECT_EQ(std::to_integer<int>(out[1]), in_slices ? 4 : 3) << name(to);
+    }
+  }
+  const Result<void> late = file.read(0, 1, {DType::int4, {3}, out});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().hint, "begin at a multiple of 8, or read a slice, which may begin anywhere");
+}
+
+TEST(TensorFile, AFileThatWasMovedFromIsEmpty) {
+  const io::TestFolder folder;
+  ASSERT_TRUE(write_tensor(folder / "t.npy", numbers(DType::int8, {2}, "ab")).ok());
+  TensorFile file = TensorFile::open(folder / "t.npy").value();
+  const TensorFile taken = std::move(file);
+  EXPECT_EQ(taken.summary().tensors.size(), 1u);
+  EXPECT_TRUE(file.summary().tensors.empty());  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(file.path(), "");
+  EXPECT_EQ(file.read(0).error().message, "this TensorFile was moved from");
+}
+
 TEST(TensorFile, IsNotOverwrittenUnlessAsked) {
   const io::TestFolder folder;
   const Tensor tensor = numbers(DType::uint8, {}, "\x07");

@@ -75,7 +75,7 @@ Result<std::vector<Port>> parse_ports(const pugi::xml_node& list, const std::str
   return ports;
 }
 
-Result<void> check_attributes(const pugi::xml_node& element, const std::string& where) {
+Result<void> check_element_attributes(const pugi::xml_node& element, const std::string& where) {
   std::vector<std::string_view> names;
   for (const pugi::xml_attribute& attribute : element.attributes()) names.emplace_back(attribute.name());
   if (const auto twice = find_repeated(std::move(names))) {
@@ -109,7 +109,7 @@ Result<Layer> parse_layer(const pugi::xml_node& element) {
   if (layer.type.empty()) return parse_error(where + " has no type");
   const pugi::xml_node data = element.child("data");
   for (const pugi::xml_node& part : {element, data}) {
-    TRY(check_attributes(part, where));
+    TRY(check_element_attributes(part, where));
   }
   TRY(check_children(element, {"data", "input", "output"}, where));
   for (const pugi::xml_attribute& attribute : data.attributes()) layer.data[attribute.name()] = attribute.value();

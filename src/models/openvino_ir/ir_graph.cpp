@@ -50,7 +50,7 @@ Result<std::string> attribute(const Layer& layer, const std::string& name) {
 }
 
 // Rejects unknown attributes, which may change the layer's result.
-Result<void> check_attributes(const Layer& layer, std::initializer_list<std::string_view> known) {
+Result<void> check_layer_attributes(const Layer& layer, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : layer.data) {
     if (!contains(known, name)) {
       return unsupported_in(
@@ -316,13 +316,13 @@ class Builder {
   }
 
   Result<void> add_convert(const Layer& layer) {
-    TRY(check_attributes(layer, {"destination_type"}));
+    TRY(check_layer_attributes(layer, {"destination_type"}));
     DType to = TRY(type_attribute(layer, "destination_type"));
     return convert(layer, input(layer, 0), to, output(layer, 0));
   }
 
   Result<void> add_convert_like(const Layer& layer) {
-    TRY(check_attributes(layer, {}));
+    TRY(check_layer_attributes(layer, {}));
     const Value& like = input(layer, 1);
     if (like.dtype != DType::undefined) return convert(layer, input(layer, 0), like.dtype, output(layer, 0));
     Value& result = output(layer, 0);
@@ -333,7 +333,7 @@ class Builder {
   }
 
   Result<void> add_promotion(const Layer& layer) {
-    TRY(check_attributes(layer, {"promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target"}));
+    TRY(check_layer_attributes(layer, {"promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target"}));
     const bool unsafe = TRY(bool_attribute(layer, "promote_unsafe"));
     const bool scalars = TRY(bool_attribute(layer, "pytorch_scalar_promotion"));
     PromoteOptions options{.promote_unsafe = unsafe, .pytorch_scalar_promotion = scalars};

@@ -85,7 +85,8 @@ void read_rotation(const Json& description, LayerBuilder& builder) {
   layer.deviations.rotation = size;
 }
 
-void complete(const ModelTensors& tensors, const std::string& module, const Json& description, LayerBuilder& builder) {
+void complete_comfyui(const ModelTensors& tensors, const std::string& module, const Json& description,
+                      LayerBuilder& builder) {
   if (std::string problem = key_problem(description, keys_of_layers, "its description", tensors.accepted());
       !problem.empty()) {
     return builder.fail(std::move(problem));
@@ -163,7 +164,7 @@ void find_comfyui(const ModelTensors& tensors, const Description* description, s
     } else if (outside != nullptr && stored.is_object() && stored != own) {
       builder.fail("the file's metadata and comfy_quant describe it in two ways", state);
     }
-    complete(tensors, module, own, builder);
+    complete_comfyui(tensors, module, own, builder);
     add_activations(builder, module);
     layers.push_back(std::move(builder).done());
   }

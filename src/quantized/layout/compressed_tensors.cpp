@@ -343,8 +343,8 @@ void complete_bytes(const ModelTensors& tensors, const std::string& module, cons
                  "zero points beside scales of {} are int8", shape_text(tensors[*scales].shape));
 }
 
-void add_layer(const ModelTensors& tensors, const Description& description, const Groups& groups,
-               const std::string& module, std::size_t codes, bool packed, std::vector<Layer>& layers) {
+void add_group_layer(const ModelTensors& tensors, const Description& description, const Groups& groups,
+                     const std::string& module, std::size_t codes, bool packed, std::vector<Layer>& layers) {
   LayerBuilder builder(tensors, "compressed-tensors", tensor_of(module, "weight"), codes);
   builder.layer().scheme = "a group";
   if (const Result<const Group*> found = groups.of(module, tensors[codes].shape.size()); !found) {
@@ -381,10 +381,10 @@ void find_compressed_tensors(const ModelTensors& tensors, const Description* des
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
     if (const std::optional<std::string> packed = module_with(name, "weight_packed")) {
-      add_layer(tensors, *description, groups, *packed, i, true, layers);
+      add_group_layer(tensors, *description, groups, *packed, i, true, layers);
     } else if (const std::optional<std::string> scaled = module_with(name, "weight_scale")) {
       const std::optional<std::size_t> codes = tensors.find(tensor_of(*scaled, "weight"));
-      if (codes) add_layer(tensors, *description, groups, *scaled, *codes, false, layers);
+      if (codes) add_group_layer(tensors, *description, groups, *scaled, *codes, false, layers);
     }
   }
 }

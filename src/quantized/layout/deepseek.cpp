@@ -31,8 +31,8 @@ void read_block_size(const Description& description, LayerBuilder& builder) {
   builder.set_blocks(sizes_in(description.section, "weight_block_size"), not_a_size);
 }
 
-void add_layer(const ModelTensors& tensors, const Description& description, std::size_t codes, std::size_t scales,
-               std::vector<Layer>& layers) {
+void add_deepseek_layer(const ModelTensors& tensors, const Description& description, std::size_t codes,
+                        std::size_t scales, std::vector<Layer>& layers) {
   LayerBuilder builder(tensors, "deepseek", tensors[codes].name, codes, scales);
   Layer& layer = builder.layer();
   const std::string& name = tensors[codes].name;
@@ -60,21 +60,27 @@ void add_layer(const ModelTensors& tensors, const Description& description, std:
   layers.push_back(std::move(builder).done());
 }
 
+// The codes that tensor `scales` is beside, if its name says that it has scales.
+std::optional<std::size_t> find_codes(const ModelTensors& tensors, std::size_t scales) {
+  const std::string& name = tensors[scales].name;
+  if (name.ends_with(inverse_suffix)) return tensors.find(name.substr(0, name.size() - inverse_suffix.size()));
+  if (const std::optional<std::string> module = module_with(name, "weight_scale")) {  // AutoFP8's
+    return tensors.find(tensor_of(*module, "weight"));
+  }
+  const DType type = tensors[scales].dtype;
+  if (type != DType::float8_e8m0fnu && type != DType::float32) return std::nullopt;
+  const std::optional<std::string> module = module_with(name, "scale");
+  if (!module) return std::nullopt;
+  const std::optional<std::size_t> codes = tensors.find(tensor_of(*module, "weight"));
+  if (!codes || bit_width(tensors[*codes].dtype) > 8) return std::nullopt;  // the scale of a norm is beside no codes
+  return codes;
+}
+
 void find_deepseek(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
-    const std::string& name = tensors[i].name;
-    std::optional<std::size_t> codes;
-    if (name.ends_with(inverse_suffix)) {
-      codes = tensors.find(name.substr(0, name.size() - inverse_suffix.size()));
-    } else if (const std::optional<std::string> scaled = module_with(name, "weight_scale")) {  // AutoFP8's
-      codes = tensors.find(tensor_of(*scaled, "weight"));
-    } else if (const std::optional<std::string> module = module_with(name, "scale");
-               module && (tensors[i].dtype == DType::float8_e8m0fnu || tensors[i].dtype == DType::float32)) {
-      codes = tensors.find(tensor_of(*module, "weight"));
-      // The scale of a norm is beside no codes.
-      if (codes && bit_width(tensors[*codes].dtype) > 8) codes.reset();
+    if (const std::optional<std::size_t> codes = find_codes(tensors, i)) {
+      add_deepseek_layer(tensors, *description, *codes, i, layers);
     }
-    if (codes) add_layer(tensors, *description, *codes, i, layers);
   }
 }
 

@@ -151,18 +151,18 @@ std::string written_algorithm(const Layer& layer) {
   return lacks_scale ? "W4A16_" + word : word;
 }
 
-std::int64_t group_size_of(const Layer& layer) {
+std::int64_t columns_of_group(const Layer& layer) {
   const StoredScheme* const stored = find_row(stored_by_modelopt, &StoredScheme::scheme, layer.scheme);
   return layer.block_rows == 0 || stored->scale_shape == ScaleShape::rows ? 0 : layer.block_columns;
 }
 
 Json modelopt_weights(const Layer& layer) {
   Json weights = {{"dynamic", false}, {"num_bits", layer.coding.bits}, {"type", "float"}};
-  if (const std::int64_t size = group_size_of(layer); size != 0) weights["group_size"] = size;
+  if (const std::int64_t size = columns_of_group(layer); size != 0) weights["group_size"] = size;
   return weights;
 }
 
-Json method_of(const std::string& algorithm, std::int64_t group_size) {
+Json modelopt_method(const std::string& algorithm, std::int64_t group_size) {
   Json method = {{"quant_algo", algorithm}};
   if (group_size != 0) method["group_size"] = group_size;
   return method;
@@ -194,10 +194,10 @@ void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
   for (const Layer& layer : model.layers) algorithms[written_algorithm(layer)].push_back(&layer);
   const bool mixed = algorithms.size() > 1;
   const std::string algorithm = mixed ? "MIXED_PRECISION" : algorithms.begin()->first;
-  const std::int64_t size = mixed ? 0 : group_size_of(*algorithms.begin()->second.front());
+  const std::int64_t size = mixed ? 0 : columns_of_group(*algorithms.begin()->second.front());
   const Json producer = {{"name", "modelopt"}};
   const Json cache = model.float8_cache ? Json("FP8") : Json(nullptr);
-  Json quantization = method_of(algorithm, size);
+  Json quantization = modelopt_method(algorithm, size);
   quantization["kv_cache_quant_algo"] = cache;
   quantization["exclude_modules"] = model.unquantized;
   Json groups = Json::object();
@@ -212,7 +212,7 @@ void describe_modelopt(const WrittenModel& model, WrittenConfig& config) {
       for (const Layer* layer : members) {
         const std::string module = module_of(layer->name);
         group["targets"].push_back(module);
-        layers[module] = method_of(name, group_size_of(*layer));
+        layers[module] = modelopt_method(name, columns_of_group(*layer));
       }
     }
     groups[fmt::format("group_{}", groups.size())] = std::move(group);

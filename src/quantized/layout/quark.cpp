@@ -72,7 +72,7 @@ class WeightSpecs {
   std::vector<Json> own_;
 };
 
-void complete(const Json& spec, std::size_t scales, const Description& description, LayerBuilder& builder) {
+void complete_quark(const Json& spec, std::size_t scales, const Description& description, LayerBuilder& builder) {
   const std::string dtype = text_in(spec, "dtype");
   const StoredScheme* const stored = find_row(stored_by_quark, &StoredScheme::word, dtype);
   builder.layer().scheme = stored == nullptr ? dtype.empty() ? "Quark's" : dtype : std::string(stored->scheme);
@@ -90,7 +90,7 @@ void find_quark(const ModelTensors& tensors, const Description* description, std
   for (const auto& [i, codes, module] : tensors.scaled_modules("weight_scale")) {
     LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), codes, i);
     if (const Json* spec = specs.of(module)) {
-      complete(*spec, i, *description, builder);
+      complete_quark(*spec, i, *description, builder);
     } else {
       builder.fail(description->source + " has patterns of layer_quant_config that match it and differ");
     }

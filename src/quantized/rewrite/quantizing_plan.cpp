@@ -256,7 +256,7 @@ Error cannot_name(const Layer& layer, const std::string& scheme, const Spelling&
 }
 
 // Groups of the default size, or smaller ones if only these divide the inputs: loaders take no shorter last group.
-std::int64_t group_size_of(const Layer& layer) {
+std::int64_t fitting_group_size(const Layer& layer) {
   for (const std::int64_t size : {64, 32}) {
     if (!layer.shape.empty() && layer.shape.back() % 128 != 0 && layer.shape.back() % size == 0) return size;
   }
@@ -264,7 +264,7 @@ std::int64_t group_size_of(const Layer& layer) {
 }
 
 // Names the spellings that can have what one refuses.
-Error refused(const LayerContent& content, const WrittenLayer& written) {
+Error refused_layer(const LayerContent& content, const WrittenLayer& written) {
   std::string others;
   for (const Spelling& writer : all_writers()) {
     if (writer.is_of_gguf || !spell(writer, content).ok()) continue;
@@ -382,7 +382,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   if (!weight.recipe.empty() || !has_recipe) options.recipe = weight.recipe;
   const QuantizeRecipe* const usual = find_quantize_recipe(weight.scheme);
   const bool has_groups = usual != nullptr && block::recipe_of(*usual).option == block::RecipeOption::group;
-  if (has_groups && options.group_size == 0) options.group_size = group_size_of(layer);
+  if (has_groups && options.group_size == 0) options.group_size = fitting_group_size(layer);
   if (Error error = cannot_name(layer, weight.scheme, writer); !error.message.empty()) return error;
   if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
     return unsupported(fmt::format("GGUF has no {}", weight.scheme));
@@ -418,7 +418,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
   becomes.deviations.rotation = rotation;
   becomes.exact_scales = exact_scales_of(layout, quantizing.compute());
   WrittenLayer written = spell(writer, becomes);
-  if (!written.ok()) return refused(becomes, written);
+  if (!written.ok()) return refused_layer(becomes, written);
   return PlannedWeight{.quantizing = std::move(quantizing),
                        .layout = *std::move(made),
                        .becomes = std::move(becomes),

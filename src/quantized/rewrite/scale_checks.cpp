@@ -51,7 +51,7 @@ struct Span {
   [[nodiscard]] bool fits() const noexcept { return most - least <= widest_span; }
 };
 
-Error refused(const ScaleSource& source, std::string message, std::uint64_t element) {
+Error refused_scale(const ScaleSource& source, std::string message, std::uint64_t element) {
   const std::optional<std::size_t> scales = source.layer.find(PartRole::scales);
   const std::size_t tensor = scales.value_or(source.layer.codes());
   Error error{
@@ -89,7 +89,7 @@ Result<int> exponent_for_nvfp4(const ScaleSource& source) {
       return {};
     }));
     if (!used.fits()) {
-      return refused(
+      return refused_scale(
           source,
           fmt::format("scales of blocks that are not zero go from 2^{} to 2^{}, and those of NVFP4 span 2^{}",
                       used.least, used.most, widest_span),
@@ -105,20 +105,22 @@ Result<void> check_for_mxfp4(const ScaleSource& source, std::span<const int> exp
   const std::uint64_t grid = source.content.grid_columns();
   const std::uint64_t matrix_rows = source.content.grid_rows() / std::max<std::uint64_t>(source.content.matrices(), 1);
   if (grid % 2 != 0)
-    return refused(source, "blocks of NVFP4 that become one of MXFP4 come in pairs, and its rows have an odd number",
-                   0);
+    return refused_scale(source,
+                         "blocks of NVFP4 that become one of MXFP4 come in pairs, and its rows have an odd number", 0);
   return each_rows(source, *codes, [&](std::uint64_t first, std::span<const std::byte> scales) -> Result<void> {
     for (std::uint64_t i = 0; i < scales.size(); i += 2) {
       const std::uint64_t element = first * grid + i;
       if (scales[i] != scales[i + 1]) {
-        return refused(source, "two scales of NVFP4 that would be one of MXFP4 differ", element);
+        return refused_scale(source, "two scales of NVFP4 that would be one of MXFP4 differ", element);
       }
       if (scales[i] == e4m3_nan) continue;
       const int power = exponent_of_e4m3(scales[i]);
-      if (power == not_a_power) return refused(source, "the scale is no power of two, as those of MXFP4 are", element);
+      if (power == not_a_power)
+        return refused_scale(source, "the scale is no power of two, as those of MXFP4 are", element);
       const int exponent = exponents[exponents.size() == 1 ? 0 : (first + i / grid) / matrix_rows];
       if (power + exponent < -bias || power + exponent > bias) {
-        return refused(source, fmt::format("the scale 2^{} is out of the range of MXFP4", power + exponent), element);
+        return refused_scale(source, fmt::format("the scale 2^{} is out of the range of MXFP4", power + exponent),
+                             element);
       }
     }
     return {};
@@ -133,8 +135,9 @@ Result<void> check_positive(const ScaleSource& source) {
       const bool nan = (scales[i] & e4m3_nan) == e4m3_nan;
       const bool negative = (scales[i] & std::byte{0x80}) != std::byte{0};
       if (!nan && !negative) continue;
-      return refused(source, nan ? "the scale is NaN, which GGUF has not" : "the scale is negative, which GGUF has not",
-                     first * grid + i);
+      return refused_scale(source,
+                           nan ? "the scale is NaN, which GGUF has not" : "the scale is negative, which GGUF has not",
+                           first * grid + i);
     }
     return {};
   });

@@ -72,7 +72,7 @@ struct Info {
   }
 };
 
-std::string plain_text(const Info& info) {
+std::string info_text(const Info& info) {
   std::string text = fmt::format(
       "version            {}\n"
       "system             {}\n"
@@ -87,7 +87,7 @@ std::string plain_text(const Info& info) {
   return text;
 }
 
-Json json(const Info& info) {
+Json info_json(const Info& info) {
   return {{"version", tensorcast::version()},
           {"system", info.system},
           {"cpu", info.cpu},
@@ -105,7 +105,7 @@ int digest(const Info& info, bool as_json, bool quiet) {
   const bool right = found.casts == expected_digest_of_casts && found.words == expected_digest_of_words;
   const std::string text = fmt::format("{:016x} {:016x}", found.casts, found.words);
   if (as_json) {
-    Json object = json(info);
+    Json object = info_json(info);
     object["digest"] = text;
     object["digest_is_right"] = right;
     print(json_text(object));
@@ -141,9 +141,9 @@ void add_info(CLI::App& app, Work& work) {
       const Info info;
       if (arguments->digest) return digest(info, arguments->json, arguments->quiet);
       if (arguments->json) {
-        print(json_text(json(info)));
+        print(json_text(info_json(info)));
       } else if (!arguments->quiet) {
-        print(plain_text(info));
+        print(info_text(info));
       }
       return exit_done;
     };

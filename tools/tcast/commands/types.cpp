@@ -80,7 +80,7 @@ std::string opset_text(const DTypeFacts& facts) {
 
 std::string bits_text(const DTypeFacts& facts) { return facts.bits == 0 ? "" : fmt::format("{}", facts.bits); }
 
-std::string plain_text() {
+std::string types_text() {
   Table table({{"type"},
                {"bits", Align::right},
                {"s+e+m"},
@@ -134,7 +134,7 @@ std::string markdown() {
   return text + spellings;
 }
 
-Json json() {
+Json types_json() {
   Json list = Json::array();
   for (const tensorcast::DType dtype : tensorcast::all_dtypes()) {
     const DTypeFacts& facts = tensorcast::facts(dtype);
@@ -180,9 +180,9 @@ void add_types(CLI::App& app, Work& work) {
   command.callback([arguments, &work] {
     work = [arguments] {
       if (arguments->json) {
-        print(json_text(json()));
+        print(json_text(types_json()));
       } else if (!arguments->quiet) {
-        print(arguments->markdown ? markdown() : plain_text());
+        print(arguments->markdown ? markdown() : types_text());
       }
       return exit_done;
     };
