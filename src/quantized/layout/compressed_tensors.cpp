@@ -422,6 +422,7 @@ constinit const Spelling layouts::compressed_tensors = {
     // DeepSeek, DeepGEMM and transformers write so; presets of llm-compressor for these weights have no other way.
     .activations_recipes = "fp8-block fp8-channel:compressed-tensors int8-channel:compressed-tensors",
     .joins_scales = true,
+    .names_cache = true,
 };
 
 }  // namespace tensorcast::quantized

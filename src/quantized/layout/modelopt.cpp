@@ -275,6 +275,7 @@ constinit const Spelling layouts::modelopt = {
     .activations = DynamicActivations::always,
     .activations_schemes = "fp8-channel mxfp8",
     .joins_scales = true,
+    .names_cache = true,
 };
 
 }  // namespace tensorcast::quantized
