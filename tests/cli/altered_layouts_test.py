@@ -158,8 +158,9 @@ ONE = floats([3.0])
 CASES = {
     "ComfyUI names another float8": (comfy_types("comfyui-fp8", "F8_E5M2"), "are float8_e4m3fn"),
     "ComfyUI's marker names another float8": (comfy_types("comfyui-old-fp8", "F8_E5M2"), "those of \"a.weight\" are"),
-    "Quark's classes": (quark(layer_type_quant_config={"Linear": {"weight": {"dtype": "fp6_e3m2"}}}),
-                        "layer_type_quant_config"),
+    "Quark's classes": (quark(layer_type_quant_config={"nn.Linear": {"weight": {"dtype": "fp4"}}}), "another scheme"),
+    "Quark's other classes": (quark(layer_type_quant_config={"nn.Embedding": {"weight": {"dtype": "fp4"}}}), None),
+    "Quark's unknown classes": (quark(layer_type_quant_config={"Experts": {"weight": {"dtype": "fp4"}}}), "may be its own"),
     "Quark's blocks along outputs": (quark(weight={"ch_axis": 0}), "\"ch_axis\": 0"),
     "Quark's scales of scales": (quark(weight={"is_scale_quant": True}), "is_scale_quant"),
     "Quark's rotations": (quark(algo_config=[{"name": "rotation", "online_r1_rotation": True}]), "rotates weights"),

@@ -307,8 +307,8 @@ class RespellTest(running.CommandTest):
             if is_float8 is False:
                 self.assertIn("stores keys and values of the cache as",
                               self.refused("convert", name, "-o", f"{name}-out", "--respell", "modelopt"))
-                continue
-            self.respell(name, f"{name}-out", "modelopt")
+            more = ("--accept", "kv_cache_scheme") if name == "int8" else ()
+            self.respell(name, f"{name}-out", "modelopt", *more)
             own = json.loads((self.folder / f"{name}-out/hf_quant_config.json").read_text())["quantization"]
             self.assertEqual(own["kv_cache_quant_algo"], "FP8" if is_float8 else None)
 

@@ -13,6 +13,7 @@
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/stored_scheme.hpp"
 #include "quantized/names/pattern_set.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -52,7 +53,7 @@ class WeightSpecs {
   explicit WeightSpecs(const Json& section) {
     if (const Json* all = object_in(section, "global_quant_config")) all_ = weights_in(*all);
     if (const Json* classes = object_in(section, "layer_type_quant_config")) {
-      for (const Json& spec : *classes) of_classes_.push_back(weights_in(spec));
+      for (const auto& [name, spec] : classes->items()) of_classes_.emplace_back(lower_case(name), weights_in(spec));
     }
     const Json* own = object_in(section, "layer_quant_config");
     if (own == nullptr) return;
@@ -68,11 +69,7 @@ class WeightSpecs {
   // match it say different things, or a class that may be its own does.
   [[nodiscard]] Result<const Json*> of(const std::string& module) const {
     const std::vector<std::size_t> matching = globs_.find_all(module);
-    if (matching.empty()) {
-      const bool same = std::ranges::all_of(of_classes_, [&](const Json& spec) { return spec == all_; });
-      if (same) return &all_;
-      return unsupported("has weights of classes in layer_type_quant_config, and nothing names the class of this one");
-    }
+    if (matching.empty()) return of_class(module);
     const Json& first = own_[matching.front()];
     const bool same = std::ranges::all_of(matching, [&](std::size_t glob) { return own_[glob] == first; });
     if (same) return &first;
@@ -80,6 +77,21 @@ class WeightSpecs {
   }
 
  private:
+  [[nodiscard]] Result<const Json*> of_class(const std::string& module) const {
+    const bool embeds = tensor_kind(module + ".weight", 2) == TensorKind::embedding;
+    const std::string_view own_class = embeds ? "embedding" : "linear", other = embeds ? "linear" : "embedding";
+    const Json* found = &all_;
+    for (const auto& [name, spec] : of_classes_) {
+      if (name.find(own_class) != std::string::npos) found = &spec;
+    }
+    for (const auto& [name, spec] : of_classes_) {
+      if (name.find(other) != std::string::npos || spec == *found) continue;
+      return unsupported(
+          fmt::format("has weights of the class \"{}\" in layer_type_quant_config, which may be its own", name));
+    }
+    return found;
+  }
+
   static Json weights_in(const Json& spec) {
     const Json* weights = spec.is_object() ? object_in(spec, "weight") : nullptr;
     return weights == nullptr ? Json::object() : *weights;
@@ -87,7 +99,8 @@ class WeightSpecs {
 
   Json all_ = Json::object();
   PatternSet globs_;
-  std::vector<Json> own_, of_classes_;
+  std::vector<Json> own_;
+  std::vector<std::pair<std::string, Json>> of_classes_;
 };
 
 // Weights that were rotated while the model ran are not undone by decoding.

@@ -92,6 +92,7 @@ struct FoundLayers {
   ModelArchitecture architecture;     // that the model's files name
   bool float8_cache = false;          // the description has keys and values stored as float8, one scale a tensor
   std::string other_cache;            // another way, as it says it: {"num_bits":8,"type":"int"}; mostly ""
+  bool leaves_cache = false;          // which is accepted as harmless, and left out of what is written
 
   [[nodiscard]] bool any() const noexcept { return !layers.empty(); }
 };

@@ -382,11 +382,12 @@ WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
     const bool is_listed = std::ranges::find(model.unquantized, head) != model.unquantized.end();
     if (!is_quantized && !is_listed) model.unquantized.push_back(std::move(head));
   }
+  if (!found.other_cache.empty()) model.float8_cache = false;
   WrittenConfig config = describe(writer, model);
-  if (writer.names_cache && !found.other_cache.empty()) {
+  if (writer.names_cache && !found.other_cache.empty() && !found.leaves_cache) {
     config.refusal = fmt::format(
         "{} stores keys and values of the cache as {}, and the configuration of {} that is written says float8 with "
-        "one scale for a tensor, or nothing",
+        "one scale for a tensor, or nothing; `accept` kv_cache_scheme or kv_cache_quant_algo leaves it out",
         found.source, found.other_cache, writer.name);
   }
   return config;
