@@ -75,7 +75,7 @@ struct BlockCoding {
   DType element = DType::undefined;
   int bits = 8;
   BlockPacking packing = BlockPacking::stream;
-  int offset = 0;                             // subtracted from integers without zero points
+  int offset = 0;                             // subtracted from integers, and from zero points that are packed
   int zero_added = 0;                         // added to stored zero points: 1 for GPTQ v1, in whole words
   BlockPacking zeros = BlockPacking::stream;  // the packing of zero points that are words
   bool positive_zero = false;                 // ModelOpt's NVFP4: the code of -0 means +0
@@ -98,8 +98,8 @@ struct BlockTensor {
   std::int64_t block_columns = 0;     // 0: all columns
   TensorView codes = {};              // of the whole tensor, but `bytes` may be those of code_range()
   TensorView scales = {};             // floating point, or as coding.scale says
-  TensorView global_scale = {};       // floating point: one, or one for each matrix; no dtype: none
-  TensorView zero_points = {};        // packed in int32 words, else any numeric type; no dtype: none
+  TensorView global_scale = {};       // floating point: one, or one for each matrix; no dtype: coding.global is none
+  TensorView zero_points = {};        // packed in int32 words, else numbers of any type; no dtype: none
   TensorView biases = {};             // as scales; no dtype: none
   TensorView group_index = {};        // int32, the row of scales for each row of codes; no dtype: row / block_rows
   std::span<const float> table = {};  // what codes mean if coding.element is undefined: 2^bits numbers

@@ -233,6 +233,38 @@ def test_gguf(name):
         check(expected, blocks, None, name.lower())
 
 
+@pytest.mark.parametrize("scheme", ["int4-group", "int8-channel", "nvfp4", "mxfp4", "fp8-block"])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_weights_that_quantize_made(scheme, symmetric):
+    weight = RANDOM.standard_normal((16, 256)).astype(F32)
+    options = {"group_size": 32, "symmetric": symmetric} if scheme == "int4-group" else {}
+    q = tc.quantize(weight, scheme, **options)
+    expected = q.dequantize("bfloat16")
+    same(tc.dequantize(q, dtype="bfloat16"), expected)
+    block = {"block": 32} if scheme == "int4-group" else {}
+    parts = {"global_scale": q.global_scale, "zero_points": q.zero_points, **block}
+    same(tc.dequantize(q.codes, q.scales, scheme, dtype="bfloat16", **parts), expected)
+    if scheme == "int4-group":
+        assert np.abs(expected.astype(F32) - weight).max() < np.abs(q.scales).max()
+        made = q.spelled("compressed-tensors")
+        packed_zeros = made.get("weight_zero_point")
+        same(tc.dequantize(made["weight_packed"], made["weight_scale"], scheme, zero_points=packed_zeros, dtype="bfloat16",
+                           block=32), expected)  # fmt: skip
+    with pytest.raises(TypeError, match="dtype= alone"):
+        tc.dequantize(q, q.scales, scheme)
+    with pytest.raises(TypeError, match="needs the scheme"):
+        tc.dequantize(q.codes, q.scales)
+
+
+@pytest.mark.parametrize("name, value", [("global_scale", 2.0), ("table", np.ones(16, F32))])
+def test_arguments_that_a_format_does_not_have(name, value):
+    for scheme, codes, scales in (("fp8-channel", codes_of(2, 8), scales_of(2, 1)), ("mxfp4", codes_of(2, 16), codes_of(2, 1))):
+        with pytest.raises(tc.CastError, match=f"{name}=? is given, which this format does not have|`{name}` is given"):
+            tc.dequantize(codes, scales, scheme, **{name: value})
+    with pytest.raises(tc.CastError, match="given"):
+        tc.dequantize(codes_of(1, 18), None, "q4_0", **{name: value})
+
+
 def test_tensors_of_pytorch():
     codes = torch.randn(64, 64).to(torch.float8_e4m3fn)
     made = tc.dequantize(codes, torch.full((1, 1), 0.5), "fp8-block", dtype="bfloat16")

@@ -88,7 +88,6 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
     if (tensor.coding.packing == tensorcast::BlockPacking::high_nibble_first) {
       tensor.coding.packing = tensorcast::BlockPacking::stream;
     }
-    if (given.zero_points.data != nullptr) tensor.coding.zero_added = tensor.coding.offset;
   }
   struct Field {
     const tc_array& from;

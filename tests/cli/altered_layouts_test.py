@@ -123,8 +123,67 @@ def mlx_own(key, value):
     return alter
 
 
+def quark(**keys):
+    """Keys of the model's description; `weight`: of what it says of weights."""
+    def alter():
+        model = MODELS["quark"][0]()
+        section(model)["global_quant_config"]["weight"].update(keys.pop("weight", {}))
+        section(model).update(keys)
+        return model
+    return alter
+
+
+def comfy_types(name, codes, marker="F8_E4M3"):
+    def alter():
+        model = MODELS[name][0]()
+        for tensor, dtype in (("a.weight", codes), ("scaled_fp8", marker)):
+            if tensor in model.tensors:
+                model.tensors[tensor] = (dtype, *model.tensors[tensor][1:])
+        return model
+    return alter
+
+
+def modelopt_group(**weights):
+    return named("modelopt-fp8", config_groups={"group_0": {"targets": ["Linear"], "weights": weights}})
+
+
+def transposed_zeros():
+    model = MODELS["torchao-integers"][0]()
+    dtype, shape, content = model.tensors["a._weight_zero_point"]
+    model.tensors["a._weight_zero_point"] = (dtype, shape[::-1], content)
+    return model
+
+
 ONE = floats([3.0])
 CASES = {
+    "ComfyUI names another float8": (comfy_types("comfyui-fp8", "F8_E5M2"), "are float8_e4m3fn"),
+    "ComfyUI's marker names another float8": (comfy_types("comfyui-old-fp8", "F8_E5M2"), "those of \"a.weight\" are"),
+    "Quark's classes": (quark(layer_type_quant_config={"nn.Linear": {"weight": {"dtype": "fp4"}}}), "another scheme"),
+    "Quark's other classes": (quark(layer_type_quant_config={"nn.Embedding": {"weight": {"dtype": "fp4"}}}), None),
+    "Quark's unknown classes": (quark(layer_type_quant_config={"Experts": {"weight": {"dtype": "fp4"}}}), "may be its own"),
+    "Quark's blocks along outputs": (quark(weight={"ch_axis": 0}), "\"ch_axis\": 0"),
+    "Quark's scales of scales": (quark(weight={"is_scale_quant": True}), "is_scale_quant"),
+    "Quark's rotations": (quark(algo_config=[{"name": "rotation", "online_r1_rotation": True}]), "rotates weights"),
+    "Quark's other files": (quark(export={"weight_format": "fake_quantized"}), "weight_format"),
+    "Quark's other keys of files": (quark(export={"nibbles": "high"}), "\"nibbles\""),
+    "AWQ in another order": (named("awq", pack_method="order"), "pack_method"),
+    "AWQ in its order": (named("awq", pack_method="reorder"), None),
+    "AWQ of other codes": (named("awq", data_type="nf4"), "codes of nf4"),
+    "AWQ with act order": (named("awq", desc_act=True), "desc_act"),
+    "ModelOpt's group of integers": (modelopt_group(num_bits=8, type="int"), "type \"int\""),
+    "ModelOpt's group of other codes": (modelopt_group(num_bits=4, type="float"), "4 bits"),
+    "ModelOpt's group with another key": (modelopt_group(num_bits=8, type="float", offset=1), "\"offset\""),
+    "ModelOpt's group": (modelopt_group(num_bits=8, type="float", dynamic=False), None),
+    "weights that are quantized at run time": (of_group("ct-int8", dynamic=True), "\"dynamic\": true"),
+    "a format with other arguments": (of_group("ct-mxfp4", num_bits=8), "8 bits"),
+    "a format of other numbers": (of_group("ct-nvfp4", type="int"), "type \"int\""),
+    "scales of another float8": (named("deepseek", scale_fmt="ue4m3"), "scale_fmt"),
+    "experts of another type": (named("deepseek", expert_dtype="int4"), "expert_dtype"),
+    "torchao's zero points in another order": (transposed_zeros, "zero points of scales of [40, 3]"),
+    "a bias of scales": (with_tensor("gptq", "a.scale_bias", ("F32", [1], ONE)), "accept scale_bias"),
+    "a bias of a router": (with_tensor("gptq", "a.e_score_correction_bias", ("F32", [1], ONE)), None),
+    "a scale in a module inside": (with_tensor("gptq", "a.quantizer.scale", ("F32", [1], ONE)), "accept quantizer.scale"),
+    "an adapter inside": (with_tensor("gptq", "a.lora_A.weight", ("F16", [1, 96], halves([1.0] * 96))), None),
     "tile of a tensor core": (weight_format(2), "tiles of a tensor core"),
     "rows are said": (weight_format(0), None),
     "symmetric with zero points": (of_group("ct-int4-asymmetric", symmetric=True), "no zero points"),

@@ -201,6 +201,27 @@ class StrictTest(LossTest):
         for shard in out.glob("*.safetensors"):
             self.assertIn('"scale": 2', checkpoints.read(shard)[1]["tensorcast.scale"])
 
+    def test_verify_takes_the_scale_that_each_tensor_got(self):
+        folder, scaled, copied, twice, ruled = checkpoints.write_sharded(self.new()), *(self.new() for _ in range(4))
+        self.done("convert", folder, "-o", scaled, "--to", "f16", "--scale", "4", "--exclude", "norm")
+        self.done("verify", scaled, "--against", folder)
+        self.done("convert", scaled, "-o", copied, "--to", "f16", "--exclude", "norm")
+        self.assertIn('"scale": 4', checkpoints.read(next(copied.glob("*.safetensors")))[1]["tensorcast.scale"])
+        self.done("verify", copied, "--against", scaled)
+        self.done("convert", scaled, "-o", twice, "--to", "f32", "--scale", "4")
+        self.done("verify", twice, "--against", scaled)
+        rules = self.new(".yaml")
+        rules.write_text("- {match: embed, to: float16, scale: 8}\n- {match: mlp, to: float16, scale: 1}\n")
+        self.done("convert", folder, "-o", ruled, "--to", "f32", "--scale", "2", "--rules", rules)
+        self.done("verify", ruled, "--against", folder)
+        other = self.new()
+        self.done("convert", folder, "-o", other, "--to", "f16", "--scale", "4")
+        shard = next(other.glob("*.safetensors"))
+        content = shard.read_bytes()
+        shard.write_bytes(content.replace(b'"scale\\": 4', b'"scale\\": 2'))
+        (other / "SHA256SUMS").unlink()
+        self.assertIn("the output has code", self.refused("verify", other, "--against", folder))
+
     def test_a_rule_has_a_scale_of_its_own(self):
         tensors = [("a", "F32", [2], float32(0.25, 0.5)), ("b", "F32", [2], float32(0.25, 0.5)),
                    ("c", "F32", [2], float32(0.25, 0.5))]

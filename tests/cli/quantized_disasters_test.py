@@ -192,6 +192,20 @@ class LiesTest(running.CommandTest):
             model.tensors["a.weight_shape"] = ("I64", [2], struct.pack("<2q", *shape))
             self.refuses(f"shape{shape[0]}x{shape[1]}", model, 'tensor "a.weight')
 
+    def test_a_description_that_changed_since_it_was_planned(self):
+        for name, file, old, new in (("gptq", "config.json", '"gptq"\n', '"gptq_v2"\n'),
+                                     ("modelopt-nvfp4", "hf_quant_config.json", '"lm_head"', '"other"')):
+            MODELS[name][0]().write(self.folder / name)
+            self.done("plan", name, "-o", f"{name}-out", "--to", "float32", "-q")
+            self.done("run-shard", f"{name}-out", "0")
+            path = self.folder / name / file
+            before = path.read_text()
+            self.assertIn(old, before)
+            path.write_text(before.replace(old, new))
+            self.assertIn(f"{file}: ", self.refused("finish", f"{name}-out"))
+            path.write_text(before)
+            self.done("finish", f"{name}-out")
+
     def test_block_sizes(self):
         for size in (0, -128, 2**40, 2**63, 1.5, "128", None, [128]):
             model = MODELS["deepseek"][0]()

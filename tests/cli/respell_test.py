@@ -266,6 +266,52 @@ class RespellTest(running.CommandTest):
         self.assertTrue(plain.tensors)
         self.assertFalse(self.out.exists())
 
+    def test_scales_of_activations_in_the_type_of_the_model(self):
+        model = MODELS["ct-fp8-tensor"][0]()
+        model.tensors["a.input_scale"] = ("BF16", [1], quantized_models.brains([0.5]))
+        model.config["quantization_config"]["config_groups"]["group_0"]["input_activations"] = {
+            "num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": False}
+        self.write("in", model)
+        for spelling in ("modelopt", "deepseek", "comfyui"):
+            self.respell("in", spelling, spelling)
+            self.assertEqual(self.read(spelling)["a.input_scale"], ("F32", [], floats([0.5])))
+        config = json.loads((self.folder / "deepseek/config.json").read_text())["quantization_config"]
+        self.assertEqual(config["activation_scheme"], "static")
+
+    def test_activations_that_the_other_tool_does_not_have(self):
+        one = ("F32", [1], floats([0.5]))
+        for value, words in ((3, 'tensor "a.input_zero_point": it is a zero point of activations'), (0, "")):
+            model = MODELS["ct-int8"][0]()
+            model.tensors |= {"a.input_scale": one, "a.input_zero_point": ("I8", [1], bytes([value]))}
+            self.write(f"zero{value}", model)
+            run = self.tcast("convert", f"zero{value}", "-o", f"out{value}", "--respell", "comfyui")
+            self.assertEqual(run.returncode, 1 if words else 0, run.stderr)
+            self.assertIn(words, run.stderr)
+        said = self.exits(0, "convert", "zero0", "-o", "gptq", "--respell", "gptq", "--force-layout").stderr
+        self.assertIn('left out: "a.input_scale"', said)
+        model = power_of_two("modelopt")
+        model.tensors["a.input_scale"] = ("F32", [2], floats([0.5, 1.0]))
+        self.write("several", model)
+        self.assertIn("it is a scale of activations, float32 [2]",
+                      self.refused("convert", "several", "-o", "no", "--respell", "compressed-tensors"))
+
+    def test_caches_of_keys_and_values(self):
+        schemes = {"float8": ({"num_bits": 8, "type": "float", "strategy": "tensor"}, True),
+                   "int8": ({"num_bits": 8, "type": "int", "strategy": "channel"}, False), "none": (None, None)}
+        for name, (scheme, is_float8) in schemes.items():
+            model = MODELS["ct-fp8-channel"][0]()
+            model.config["quantization_config"]["kv_cache_scheme"] = scheme
+            if name == "int8":
+                model.tensors["a.k_scale"] = ("BF16", [4], quantized_models.brains([0.25] * 4))
+            self.write(name, model)
+            if is_float8 is False:
+                self.assertIn("stores keys and values of the cache as",
+                              self.refused("convert", name, "-o", f"{name}-out", "--respell", "modelopt"))
+            more = ("--accept", "kv_cache_scheme") if name == "int8" else ()
+            self.respell(name, f"{name}-out", "modelopt", *more)
+            own = json.loads((self.folder / f"{name}-out/hf_quant_config.json").read_text())["quantization"]
+            self.assertEqual(own["kv_cache_quant_algo"], "FP8" if is_float8 else None)
+
     def test_a_change_of_basis_is_carried_along(self):
         model = power_of_two("modelopt")
         model.tensors["a.pre_quant_scale"] = ("BF16", [96], bytes(range(192)))

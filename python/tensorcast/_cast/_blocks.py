@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,12 +12,35 @@ from .._interop import _exchange
 from . import _tensors
 from .._names import BlockSchemeName, SpellingName
 from .._options import DTypeLike
+from ._quantized_weight import QuantizedWeight
 
 
+@overload
+def dequantize(codes: QuantizedWeight, *, dtype: DTypeLike = "float32") -> Any: ...
+
+
+@overload
 def dequantize(
     codes: Any,
     scales: Any,
     scheme: BlockSchemeName | str,
+    *,
+    global_scale: Any = None,
+    zero_points: Any = None,
+    biases: Any = None,
+    group_index: Any = None,
+    table: Any = None,
+    block: int | tuple[int, int] | None = None,
+    shape: tuple[int, ...] | None = None,
+    spelling: SpellingName | str | None = None,
+    dtype: DTypeLike = "float32",
+) -> Any: ...
+
+
+def dequantize(
+    codes: Any,
+    scales: Any = None,
+    scheme: BlockSchemeName | str | None = None,
     *,
     global_scale: Any = None,
     zero_points: Any = None,
@@ -34,14 +57,15 @@ def dequantize(
     Each step is one float32 operation in that tool's order, then comes one rounding to ``dtype``.
 
     Args:
-        codes: as they are stored, packed: an array, a PyTorch tensor or one of DLPack, as all the others may be. GGUF:
+        codes: a weight that :func:`quantize` made, of which nothing else is given but ``dtype``; or codes as they are
+            stored, packed: an array, a PyTorch tensor or one of DLPack, as all the others may be. GGUF:
             rows of bytes. A tensor on a device stays there, for float8, MX, NVFP4 and int8 in plain layouts. gpt-oss: (experts, N, K / 32, 16), or (experts, N, K / 2).
         scales: a number for each block, in the type that is stored (E8M0 and E4M3 also as uint8); ``None`` for GGUF.
         scheme: such as ``"fp8-block"``, ``"mxfp4"``, ``"nvfp4"``, ``"int4-group"``, ``"gptq-4"``, ``"nf4"``, ``"q4_k"``;
             :func:`block_formats` lists them.
         global_scale: one number, or one for each matrix, of any type: a factor, with the spelling
             ``"compressed-tensors"`` a divisor.
-        zero_points: numbers, or packed as the spelling has them.
+        zero_points: numbers of the integers' range, such as -8 to 7, or packed as the spelling has them.
         biases: MLX: added to the products.
         group_index: GPTQ's ``g_idx``: the group of each input.
         table: the numbers of 4-bit codes (bitsandbytes' ``quant_map``); default: those of NF4 and FP4.
@@ -54,7 +78,8 @@ def dequantize(
         The weight, of shape (..., outputs, inputs), of the library that ``codes`` are of: an array, or a tensor.
 
     Raises:
-        CastError: shapes, types or sizes that contradict each other.
+        CastError: shapes, types or sizes that contradict each other; an argument that the format does not have.
+        TypeError: a weight of :func:`quantize` with arguments that it has itself; no scheme.
         ValueError: no such scheme or spelling.
 
     Examples:
@@ -62,9 +87,18 @@ def dequantize(
         >>> back = tc.dequantize(q.codes, q.scales, "nvfp4", global_scale=q.global_scale, dtype="bfloat16")
         >>> back.shape, back.dtype.name
         ((64, 256), 'bfloat16')
+        >>> tc.dequantize(q).shape
+        (64, 256)
 
     Formulas and sources: docs/blocks.md.
     """
+    if isinstance(codes, QuantizedWeight):
+        parts = (scales, scheme, global_scale, zero_points, biases, group_index, table, block, shape, spelling)
+        if any(part is not None for part in parts):
+            raise TypeError("a weight that quantize() made has its own scales and scheme; give dtype= alone")
+        return codes.dequantize(dtype)
+    if scheme is None:
+        raise TypeError("dequantize() needs the scheme of the codes, such as dequantize(codes, scales, \"mxfp4\")")
     if _tensors.is_on_a_device(codes):
         from .._device import _blocks as on_device
 

@@ -128,6 +128,9 @@ def dequantize(
     factors = _number_of(scales, _FORMATS[row["scheme"], row["spelling"]], codes.device)
     sizes = block if block is not None else row["block"]
     factors = _of_blocks(factors, sizes, wanted)
+    if ("global" in row["order"]) != (global_scale is not None):
+        missing = global_scale is None
+        raise CastError(f"global_scale= is {'missing' if missing else 'given'}, which {scheme} {'needs' if missing else 'does not have'}")
     if global_scale is not None:
         factors = _with_global(factors, _number_of(global_scale, "", codes.device), "/ global" in row["order"])
     rows = wanted[-2] if len(wanted) > 1 else 1

@@ -40,10 +40,32 @@ Result<void> check_grid(const TensorView& view, const GridSize& grid, const char
   return invalid(formatted("{} have other dimensions than the {} x {} blocks", what, grid.rows, grid.columns));
 }
 
+// An array that the coding does not read, and whose numbers would be passed over.
+Result<void> refuse_unused(const BlockTensor& tensor) {
+  const bool is_gguf = tensor.coding.gguf != GgufBlock::none;
+  struct Array {
+    const TensorView& view;
+    const char* name;
+    bool is_read;
+  };
+  for (const Array& array :
+       {Array{tensor.scales, "scales", !is_gguf},
+        Array{tensor.global_scale, "global_scale", tensor.coding.global != GlobalScale::none},
+        Array{tensor.zero_points, "zero_points", !is_gguf}, Array{tensor.biases, "biases", !is_gguf},
+        Array{tensor.group_index, "group_index", !is_gguf}}) {
+    if (array.is_read || array.view.dtype == DType::undefined) continue;
+    return invalid(formatted("`{}` is given, which this format does not have", array.name));
+  }
+  const bool has_table = !is_gguf && tensor.coding.element == DType::undefined;
+  if (has_table || tensor.table.empty()) return {};
+  return invalid("`table` is given, which this format does not have");
+}
+
 // What a description must say before the sizes of its arrays are asked for.
 Result<void> check_fields(const BlockTensor& tensor) {
   TRY(check_coding(tensor.coding));
   const BlockCoding& coding = tensor.coding;
+  TRY(refuse_unused(tensor));
   if (coding.gguf != GgufBlock::none) return {};
   if (coding.element == DType::undefined) {
     const std::size_t codes = std::size_t{1} << coding.bits;

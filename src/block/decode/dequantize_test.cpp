@@ -68,13 +68,15 @@ void fill(Sample& sample, const BlockFormat& format, std::int64_t matrices, std:
   const bool is_code = coding.scale != DType::undefined;
   sample.scales = random_bytes(static_cast<std::size_t>(grid) * (is_code ? 1 : 2), 2);
   tensor.scales = {is_code ? DType::uint8 : DType::float16, {grid}, sample.scales};
-  tensor.global_scale = {DType::float32, {}, std::as_bytes(std::span(&sample.global, 1))};
+  if (coding.global != GlobalScale::none) {
+    tensor.global_scale = {DType::float32, {}, std::as_bytes(std::span(&sample.global, 1))};
+  }
   if (coding.zero_added != 0) {
     const std::size_t words = static_cast<std::size_t>(grid * coding.bits / 32);
     sample.zeros = random_bytes(words * 4, 3);
     tensor.zero_points = {DType::int32, {static_cast<std::int64_t>(words)}, sample.zeros};
   }
-  tensor.table = nf4_table();
+  if (coding.element == DType::undefined) tensor.table = nf4_table();
 }
 
 std::vector<std::byte> converted(const BlockTensor& tensor, std::int64_t first, std::int64_t rows, DType to,
@@ -84,6 +86,54 @@ std::vector<std::byte> converted(const BlockTensor& tensor, std::int64_t first, 
   const Result<void> done = dequantize(tensor, first, {to, {rows, columns}, out}, {}, nullptr, execution);
   EXPECT_TRUE(done) << done.error().describe();
   return out;
+}
+
+// compressed-tensors packs zero points as it packs codes, 8 for 0, and 0.9 stored them as int8.
+TEST(Dequantize, ZeroPointsThatAreNumbersAreOfTheIntegers) {
+  const BlockFormat* const format = find_block_format("int4-group", "compressed-tensors");
+  ASSERT_NE(format, nullptr);
+  Sample sample;
+  fill(sample, *format, 1, 8, 256);  // eight zero points a word: those of a column of blocks
+  sample.zeros = random_bytes(2 * 4, 4);
+  sample.tensor.zero_points = {DType::int32, {1, 2}, sample.zeros};
+  const std::vector<std::byte> wanted = converted(sample.tensor, 0, 8, DType::float32);
+  std::vector<std::byte> numbers(16);
+  for (std::size_t row = 0; row < 8; ++row) {
+    for (std::size_t block = 0; block < 2; ++block) {
+      const auto pair = std::to_integer<int>(sample.zeros[block * 4 + row / 2]);
+      numbers[row * 2 + block] = static_cast<std::byte>((pair >> (row % 2 * 4) & 15) - 8);
+    }
+  }
+  sample.tensor.zero_points = {DType::int8, {8, 2}, numbers};
+  EXPECT_EQ(converted(sample.tensor, 0, 8, DType::float32), wanted);
+}
+
+TEST(Dequantize, ArraysThatAFormatDoesNotHaveAreRefused) {
+  const auto refusal = [](const BlockTensor& tensor) {
+    std::vector<std::byte> out(static_cast<std::size_t>(4 * 256 * 4));
+    const Result<void> done = dequantize(tensor, 0, {DType::float32, {4, 256}, out});
+    return done ? std::string() : done.error().message;
+  };
+  const std::vector<std::byte> numbers(4);
+  const TensorView one{DType::float32, {1}, numbers};
+  for (const BlockFormat& format : block_formats()) {
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample sample;
+    fill(sample, format, 1, 4, 256);
+    BlockTensor more = sample.tensor;
+    more.global_scale = one;
+    const bool has_global = format.coding.global != GlobalScale::none;
+    EXPECT_EQ(refusal(more).find("`global_scale` is given") == std::string::npos, has_global);
+    more = sample.tensor;
+    more.table = nf4_table();
+    const bool is_gguf = format.coding.gguf != GgufBlock::none;
+    const bool has_table = !is_gguf && format.coding.element == DType::undefined;
+    EXPECT_EQ(refusal(more).find("`table` is given") == std::string::npos, has_table);
+    if (!is_gguf) continue;
+    more = sample.tensor;
+    more.scales = one;
+    EXPECT_NE(refusal(more).find("`scales` is given"), std::string::npos);
+  }
 }
 
 TEST(Dequantize, AnyPiecesOfAnyFormatAreThoseOfTheWhole) {

@@ -106,10 +106,6 @@ Result<void> WeightLayout::take_blocks(std::string_view scheme, const QuantizeOp
   tensor.coding.packing = BlockPacking::stream;
   tensor.coding.swizzled = false;
   tensor.coding.global = recipe->stored_global;
-  if (recipe->option == RecipeOption::group && is_asymmetric) {
-    tensor.coding.offset = 0;
-    tensor.coding.zero_added = 8;
-  }
   scale = is_asymmetric ? recipe->asymmetric : recipe->scale;
   is_power_of_two = options.power_of_two_scales;
   return {};

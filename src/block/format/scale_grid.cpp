@@ -191,6 +191,8 @@ Result<ScaleGrid> zero_grid(const TensorView& view, const GridSize& size, const 
         formatted("{} zero points of type {}, where the blocks need {}", elements, name(view.dtype), wanted));
   }
   grid.source_ = ScaleGrid::Source::dense;
+  // Numbers are of the integers, from which the offset is subtracted; packed ones are of the stored codes.
+  grid.added_ += static_cast<float>(coding.offset);
   grid.dtype_ = view.dtype;
   grid.data_ = view.bytes.data();
   return grid;

@@ -40,8 +40,13 @@ using file_conversion::Rewritten;
 class Comparison {
  public:
   Comparison(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
-             file_conversion::OutputNames& written)
-      : request_(request), output_(output), source_(source), written_(written), quantized_(output.layers()) {}
+             file_conversion::OutputNames& written, const file_conversion::RecordedScales* scales)
+      : request_(request),
+        output_(output),
+        source_(source),
+        written_(written),
+        scales_(scales),
+        quantized_(output.layers()) {}
 
   Result<ComparedModel> run() {
     Result<Expected> made = expected_tensors();
@@ -224,11 +229,12 @@ class Comparison {
         return tensor_differs("the source's tensor has another type", tensor.name);
       }
       planned.target = tensor;
-      const bool scaled = request_.options.scale != 1.0 && family(planned.from) == Family::floating;
+      const double scale = scales_ == nullptr ? request_.options.scale : scales_->of(tensor.name);
+      const bool scaled = scale != 1.0 && (scales_ != nullptr || family(planned.from) == Family::floating);
       if (auto* const decoded = std::get_if<Decoded>(&planned.fate)) {
-        decoded->scale = request_.options.scale;
+        decoded->scale = scale;
       } else if (planned.rewritten() == nullptr && (planned.from != tensor.dtype || scaled)) {
-        planned.fate = Converted{.scale = request_.options.scale};
+        planned.fate = Converted{.scale = scale};
       }
       plan.layout.push_back(plan.tensors.size());
       plan.tensors.push_back(std::move(planned));
@@ -242,6 +248,7 @@ class Comparison {
   const OpenedModel& output_;
   const OpenedModel& source_;
   file_conversion::OutputNames& written_;
+  const file_conversion::RecordedScales* const scales_;
   const quantized::FoundLayers quantized_;  // of the output
   std::set<std::string> requantized_;       // layers that have another scheme in the source
   std::set<std::string> replaced_;          // the source's tensors of such layers
@@ -278,8 +285,9 @@ Result<OpenedModel> open_only_model(const std::string& path, const OutputFilter&
 }
 
 Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output, OpenedModel& source,
-                                    file_conversion::OutputNames& written) {
-  return Comparison(request, output, source, written).run();
+                                    file_conversion::OutputNames& written,
+                                    const file_conversion::RecordedScales* scales) {
+  return Comparison(request, output, source, written, scales).run();
 }
 
 }  // namespace tensorcast::checkpoint

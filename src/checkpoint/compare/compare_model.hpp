@@ -9,6 +9,7 @@
 
 #include "checkpoint/source/source.hpp"
 #include "checkpoint/source/tensor_set.hpp"
+#include "convert/plan/conversion_record.hpp"
 #include "convert/select/output_names.hpp"
 #include "tensorcast/checkpoint.hpp"
 
@@ -30,9 +31,11 @@ struct ComparedModel {
 };
 
 // Compares every tensor of `output` with what a conversion makes of `source`; `written` is told what was there.
+// `scales`: of the output's tensors; null: that of the request's options, for all that are no integers.
 // Errors: io, parse; internal: a tensor is missing or is too much; cancelled. They name the file of a tensor
 // of `source` if it is at fault; else Error::file may be empty.
 [[nodiscard]] Result<ComparedModel> compare_model(const VerifyRequest& request, OpenedModel& output,
-                                                  OpenedModel& source, file_conversion::OutputNames& written);
+                                                  OpenedModel& source, file_conversion::OutputNames& written,
+                                                  const file_conversion::RecordedScales* scales);
 
 }  // namespace tensorcast::checkpoint

@@ -65,7 +65,8 @@ Result<std::vector<DigestedFile>> parse_sums(const std::string& text, const std:
 
 class Verification {
  public:
-  explicit Verification(const VerifyRequest& request) : request_(request) {}
+  explicit Verification(const VerifyRequest& request)
+      : request_(request), has_own_options_(request.options != CastOptions{}) {}
 
   Result<VerifyOutcome> run() {
     output_ = TRY(read_source(request_.checkpoint));
@@ -101,8 +102,13 @@ class Verification {
     OpenedModel output = TRY(open_model_file(request_.checkpoint));
     file_conversion::OutputNames written = TRY(file_conversion::OutputNames::compile(request_.filter));
     OpenedModel source = TRY(open_only_model(request_.against, request_.filter, written));
-    use_record(output.input.reader->metadata());
-    Result<ComparedModel> compared = compare_model(request_, output, source, written);
+    const formats::Metadata& metadata = output.input.reader->metadata();
+    const formats::Metadata* const sources[] = {&source.input.reader->metadata()};
+    use_record(metadata);
+    file_conversion::RecordedScales scales;
+    scales.add(metadata, sources, output.input.reader->tensors());
+    Result<ComparedModel> compared =
+        compare_model(request_, output, source, written, has_own_options_ ? nullptr : &scales);
     if (!compared) return at_file(std::move(compared).error());
     count(*std::move(compared), "");
     if (Result<void> told = find_recipes(written); !told) return at_file(std::move(told).error());
@@ -111,11 +117,14 @@ class Verification {
   }
 
  private:
-  // Takes the options of casts that the output's metadata record, unless the request has some.
+  // Takes the options of casts that the output's metadata record, unless the request has some. A file that was copied
+  // from the source has the source's record, whose scale is not one of this conversion: RecordedScales has those.
   void use_record(const formats::Metadata& metadata) {
     std::optional<file_conversion::ConversionRecord> record;
     file_conversion::add_record(metadata, record);
-    if (record && request_.options == CastOptions{}) request_.options = record->request.options;
+    if (!record || has_own_options_ || request_.options != CastOptions{}) return;
+    request_.options = record->request.options;
+    request_.options.scale = 1.0;
   }
 
   [[nodiscard]] Result<void> check_differences() {
@@ -265,7 +274,9 @@ class Verification {
                            file_conversion::OutputNames& written) {
     OpenedModel output = open_model(output_, model);
     OpenedModel source = open_model(source_, source_model);
-    Result<ComparedModel> compared = compare_model(request_, output, source, written);
+    const file_conversion::RecordedScales scales = recorded_scales(model, source_model);
+    Result<ComparedModel> compared =
+        compare_model(request_, output, source, written, has_own_options_ ? nullptr : &scales);
     if (!compared) {
       Error& error = compared.error();
       if (error.file.empty()) error.file = output.file_of(error.tensor);
@@ -274,6 +285,18 @@ class Verification {
     for (Error& error : compared->differences) error = in_file(output_.folder, std::move(error));
     count(*std::move(compared), name_prefix(model));
     return {};
+  }
+
+  [[nodiscard]] file_conversion::RecordedScales recorded_scales(const SourceModel& model,
+                                                                const SourceModel& source_model) const {
+    std::vector<const formats::Metadata*> sources;
+    for (const std::size_t shard : source_model.shards) sources.push_back(&source_.shards[shard].header.metadata);
+    file_conversion::RecordedScales scales;
+    for (const std::size_t shard : model.shards) {
+      const auto& header = output_.shards[shard].header;
+      scales.add(header.metadata, sources, header.tensors);
+    }
+    return scales;
   }
 
   void count(ComparedModel compared, const std::string& prefix) {
@@ -306,7 +329,8 @@ class Verification {
     return request_.checkpoint;
   }
 
-  VerifyRequest request_;  // with the options that are recorded
+  VerifyRequest request_;       // with the options that are recorded
+  const bool has_own_options_;  // of the caller, which take the place of the records
   SourceCheckpoint output_;
   SourceCheckpoint source_;
   std::set<std::string> quantized_;  // weights of the output, with their models

@@ -100,6 +100,7 @@ class Planning {
       TRY(lay_out(shard));
       set_fingerprint(plan_, shard);
     }
+    TRY(note_descriptions());
     plan_others();
     TRY(check_names_differ());
     TRY(check_others());
@@ -339,6 +340,18 @@ class Planning {
 
   // Whether a file that may describe quantization is the configuration of the whole model.
   static bool says_more(std::string_view file) { return file == "config.json" || file == "params.json"; }
+
+  // Notes what layers were planned by, which must be the same when the folder is finished.
+  [[nodiscard]] Result<void> note_descriptions() {
+    if (plan_.table.layers.empty()) return {};
+    for (const ListedFile& file : source_.others) {
+      if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
+      const std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, file.name));
+      const std::string text = TRY(read_text(*source, max_config_bytes));
+      plan_.descriptions.push_back({.name = file.name, .sha256 = io::sha256_of(text)});
+    }
+    return {};
+  }
 
   void plan_others() {
     plan_.empty_folders = std::move(source_.empty_folders);

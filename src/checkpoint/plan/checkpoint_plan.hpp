@@ -48,6 +48,12 @@ struct PlannedConfig {
   file_conversion::NewEntries renamed = {};  // modules and patterns that descriptions name
 };
 
+// A file of the source that says what its codes mean.
+struct PlannedDescription {
+  std::string name;
+  std::string sha256;
+};
+
 struct CheckpointPlan {
   std::string source;           // folder, a real path
   ConversionSettings settings;  // of every shard
@@ -60,6 +66,7 @@ struct CheckpointPlan {
   std::vector<quantized::ConfigText> texts = {};  // files that the source does not have
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
+  std::vector<PlannedDescription> descriptions = {};      // that layers were planned by
   std::vector<std::string> accepted = {};                 // words that the request takes as harmless
   std::vector<file_conversion::MadeChoice> choices = {};  // of a budget, one for each model
   std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect

@@ -268,6 +268,9 @@ CheckpointPlan parse_document(const Json& json) {
   }
   for (const Json& folder : json.at("empty_folders")) plan.empty_folders.push_back(file_name(folder));
   for (const Json& choice : json.value("choices", Json::array())) plan.choices.push_back(parse_choice(choice));
+  for (const Json& file : json.value("descriptions", Json::array())) {
+    plan.descriptions.push_back({.name = file_name(file.at("file")), .sha256 = file.at("sha256").get<std::string>()});
+  }
   plan.accepted = json.value("accepted", plan.accepted);
   return plan;
 }
@@ -361,6 +364,11 @@ std::string plan_text(const CheckpointPlan& plan) {
   });
   append_list(text, "empty_folders", plan.empty_folders,
               [&](const std::string& folder) { text += json_quoted(folder); });
+  if (!plan.descriptions.empty()) {
+    append_list(text, "descriptions", plan.descriptions, [&](const PlannedDescription& file) {
+      text += OrderedJson{{"file", file.name}, {"sha256", file.sha256}}.dump();
+    });
+  }
   if (!plan.accepted.empty()) {
     append_list(text, "accepted", plan.accepted, [&](const std::string& word) { text += json_quoted(word); });
   }

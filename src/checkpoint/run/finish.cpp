@@ -66,8 +66,19 @@ class Finishing {
   }
 
  private:
+  // Layers were decoded by what these files said.
+  [[nodiscard]] Result<void> check_descriptions() const {
+    for (const PlannedDescription& file : plan_.descriptions) {
+      unsigned mode = 0;
+      const std::string text = TRY(read_source_text(plan_, file.name, max_config_bytes, mode));
+      if (io::sha256_of(text) != file.sha256) return changed_since_planned(plan_.source + "/" + file.name);
+    }
+    return {};
+  }
+
   Result<void> stage_all() {
     TRY(folder_.check_identity());
+    TRY(check_descriptions());
     for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
       if (!io::is_sha256(shard_sums_[i])) return no_record(plan_.shards[i]);
       moves_.moves.push_back({.from = WorkFolder::staged(plan_.shards[i]),

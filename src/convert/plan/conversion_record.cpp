@@ -34,7 +34,48 @@ std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& 
   }
 }
 
+// The entries of scale_key; null: there are none, or they are not as ScaleRecorder writes them.
+nlohmann::json scale_entries(const formats::Metadata& metadata) {
+  const auto found = std::ranges::find(metadata, scale_key, [](const auto& entry) { return entry.first; });
+  if (found == metadata.end()) return nullptr;
+  nlohmann::json entries = nlohmann::json::parse(found->second, nullptr, false);
+  return entries.is_array() ? entries : nlohmann::json();
+}
+
+// How many entries two lists begin with that are the same.
+std::size_t count_common(const nlohmann::json& one, const nlohmann::json& two) {
+  std::size_t count = 0;
+  while (count < one.size() && count < two.size() && one[count] == two[count]) ++count;
+  return count;
+}
+
 }  // namespace
+
+void RecordedScales::add(const formats::Metadata& output, std::span<const formats::Metadata* const> sources,
+                         std::span<const formats::TensorInfo> names) {
+  const nlohmann::json entries = scale_entries(output);
+  std::size_t known = 0;
+  for (const formats::Metadata* source : sources) {
+    known = std::max(known, count_common(entries, scale_entries(*source)));
+  }
+  for (std::size_t i = known; i < entries.size(); ++i) {
+    const nlohmann::json& entry = entries[i];
+    if (!entry.is_object() || !entry.contains("scale") || !entry.at("scale").is_number()) continue;
+    const auto scale = entry.at("scale").get<double>();
+    if (!entry.contains("tensors")) {
+      for (const formats::TensorInfo& tensor : names) scales_[tensor.name] = scale;
+    } else if (entry.at("tensors").is_array()) {
+      for (const nlohmann::json& name : entry.at("tensors")) {
+        if (name.is_string()) scales_[name.get<std::string>()] = scale;
+      }
+    }
+  }
+}
+
+double RecordedScales::of(const std::string& name) const {
+  const auto found = scales_.find(name);
+  return found == scales_.end() ? 1.0 : found->second;
+}
 
 void ScaleRecorder::add(const PlannedTensor& tensor) {
   ++count_;

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,20 @@ class ScaleRecorder {
  private:
   std::size_t count_ = 0;
   std::vector<std::pair<double, std::vector<std::string>>> names_;  // by scale, in the order of the tensors
+};
+
+// What the tensors of one conversion's output were multiplied by.
+class RecordedScales {
+ public:
+  // Adds what the record of a file of the output says, but for what it has of its source: `sources` are all files that
+  // it may have been made from. `names`: the file's tensors.
+  void add(const formats::Metadata& output, std::span<const formats::Metadata* const> sources,
+           std::span<const formats::TensorInfo> names);
+  // Returns 1 if nothing is recorded for a tensor.
+  [[nodiscard]] double of(const std::string& name) const;
+
+ private:
+  std::unordered_map<std::string, double> scales_;
 };
 
 // Collects what the record of one output file says:

@@ -31,6 +31,7 @@ class GgufReader final : public Reader {
   const std::vector<TensorInfo>& tensors() const override { return header_.tensors; }
   const Metadata& metadata() const override { return header_.metadata; }
   std::string_view native_metadata() const override { return header_.native_metadata; }
+  const std::vector<std::string>& warnings() const override { return header_.warnings; }
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     return file_.read(header_.offsets[index] + offset, out);
   }

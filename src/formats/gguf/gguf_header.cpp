@@ -170,6 +170,33 @@ std::optional<std::vector<std::int64_t>> parse_shape(const std::string& text, st
   return elements && *elements == count ? std::optional(std::move(shape)) : std::nullopt;
 }
 
+// What a key has as text; "": it is not there.
+std::string_view text_of(const Metadata& metadata, std::string_view key) {
+  const auto found = std::ranges::find(metadata, key, &Metadata::value_type::first);
+  return found == metadata.end() ? std::string_view() : std::string_view(found->second);
+}
+
+// ggml numbers the layouts of its blocks; a file of numbers alone may lack the key.
+void check_block_version(Header& header, const io::InputFile& file) {
+  constexpr std::string_view known = "2";
+  const std::string_view version = text_of(header.metadata, quantization_version_key);
+  if (version.empty() || version == known) return;
+  for (TensorInfo& tensor : header.tensors) {
+    if (tensor.foreign_dtype.empty() || tensor.problem) continue;
+    set_problem(tensor, file,
+                unsupported(fmt::format("{} is {}, and the blocks of version {} alone are known",
+                                        quantization_version_key, version, known)));
+  }
+}
+
+// A model in several files: this is read alone.
+void note_split(Header& header) {
+  const std::string_view count = text_of(header.metadata, "split.count");
+  if (count.empty() || count == "0" || count == "1") return;
+  header.warnings.push_back(fmt::format(
+      "this is one of {} files of a model (split.count), and the tensors of the others are not read", count));
+}
+
 }  // namespace
 
 Result<Header> read_header(const io::InputFile& file) {
@@ -203,7 +230,8 @@ Result<Header> read_header(const io::InputFile& file) {
                                  .file_type_at = metadata.file_type_at == 0
                                                      ? 0
                                                      : static_cast<std::uint32_t>(metadata.file_type_at - native_begin),
-                                 .bytes = native})};
+                                 .bytes = native}),
+                .warnings = {}};
   for (std::uint64_t i = 0; i < tensor_count; ++i) {
     TRY(budget.take_grown<TensorInfo>());
     std::uint64_t begin = 0;
@@ -224,6 +252,8 @@ Result<Header> read_header(const io::InputFile& file) {
   TRY(budget.take((header.offsets.size() + 1) * sizeof header.offsets[0]));
   measure_unknown(header, file);
   TRY(check_offsets(header, data_begin, metadata.alignment, file.size()));
+  check_block_version(header, file);
+  note_split(header);
   return header;
 }
 

@@ -21,7 +21,8 @@ struct Header {
   std::vector<TensorInfo> tensors;
   std::vector<std::uint64_t> offsets;  // of each tensor's data in the file
   Metadata metadata;
-  std::string native_metadata;  // the file's own bytes; see NativeMetadata
+  std::string native_metadata;        // the file's own bytes; see NativeMetadata
+  std::vector<std::string> warnings;  // Reader::warnings()
 };
 
 // Reads and checks the header. Tensors lie inside the file and do not overlap. Those of types that are not known here

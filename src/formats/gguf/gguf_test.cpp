@@ -206,6 +206,32 @@ TEST(Gguf, ATensorOfAnUnknownTypeWithoutDataHidesNoOther) {
   EXPECT_TRUE((*reader)->tensors().at(1).problem);
 }
 
+// Version 1 of ggml's blocks, of 2023, has other scales and another order.
+TEST(Gguf, BlocksOfAnotherVersionAreRefused) {
+  const TempFolder folder;
+  constexpr std::uint32_t f32 = 0, q4_0 = 2;
+  for (const std::string version : {"1", "2", "3"}) {
+    const Metadata keys = {{"general.quantization_version", version}};
+    const std::string path = folder.put("a.gguf", file_of({{q4_0, 0}, {f32, 160}}, 160 + 1024, keys));
+    const Result<io::InputFile> file = io::InputFile::open(path);
+    const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+    ASSERT_TRUE(reader.ok()) << reader.error().describe();
+    EXPECT_EQ((*reader)->tensors()[0].problem != nullptr, version != "2");
+    EXPECT_FALSE((*reader)->tensors()[1].problem);
+  }
+}
+
+TEST(Gguf, OneOfSeveralFilesIsNamed) {
+  const TempFolder folder;
+  for (const std::string count : {"1", "3"}) {
+    const std::string path = folder.put("a.gguf", file_of({{0, 0}}, 1024, {{"split.count", count}}));
+    const Result<io::InputFile> file = io::InputFile::open(path);
+    const Result<std::unique_ptr<Reader>> reader = gguf_format.open(*file, {});
+    ASSERT_TRUE(reader.ok()) << reader.error().describe();
+    EXPECT_EQ((*reader)->warnings().size(), count == "1" ? 0u : 1u);
+  }
+}
+
 // What ComfyUI's converter writes has arrays of int32; the text of a string is read the same.
 TEST(Gguf, OriginalShapesAreThoseOfTheTensors) {
   const TempFolder folder;

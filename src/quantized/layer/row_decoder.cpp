@@ -241,7 +241,7 @@ class RowDecoder final : public PieceDecoder {
     tensor.coding.positive_zero = coding_.positive_zero;
     tensor.shape = shape;
     tensor.codes = {DType::uint8, bytes, codes_};
-    tensor.table = numbers_;
+    if (coding_.element == DType::undefined) tensor.table = numbers_;
     return tensor;
   }
 

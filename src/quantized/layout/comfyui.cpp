@@ -46,17 +46,12 @@ constexpr StoredScheme stored_by_comfyui[] = {
 
 // One scale for the tensor or for each row. `kind`: "fp8" or "int8".
 void complete_plain(const ModelTensors& tensors, std::optional<std::size_t> scales, std::string_view kind,
-                    LayerBuilder& builder) {
+                    DType element, LayerBuilder& builder) {
   Layer& layer = builder.layer();
   layer.scheme = fmt::format("{}-tensor", kind);
   layer.shape = builder.codes().shape;
-  if (kind == "int8") {
-    layer.coding = {.element = DType::int8};
-    builder.need_codes_of({DType::int8});
-  } else {
-    layer.coding = {.element = builder.codes().dtype == DType::float8_e5m2 ? DType::float8_e5m2 : DType::float8_e4m3fn};
-    builder.need_codes_of({DType::float8_e4m3fn, DType::float8_e5m2});
-  }
+  layer.coding = {.element = element};
+  builder.need_codes_of({element});
   if (scales && tensors[*scales].count > 1 && layer.shape.size() == 2) {
     layer.scheme = fmt::format("{}-channel", kind);
     layer.block_rows = 1;
@@ -100,7 +95,7 @@ void complete_comfyui(const ModelTensors& tensors, const std::string& module, co
   }
   const bool integers = is_integer(stored->coding.element);
   if (!stored->coding.swizzled) {
-    complete_plain(tensors, scales, integers ? "int8" : "fp8", builder);
+    complete_plain(tensors, scales, integers ? "int8" : "fp8", stored->coding.element, builder);
     if (integers && is_true(description, "convrot")) read_rotation(description, builder);
     return;
   }
@@ -124,23 +119,38 @@ Json stored_description(const ModelTensors& tensors, std::optional<std::size_t> 
   return Json::parse(text, nullptr, false);
 }
 
-bool has_marker(const ModelTensors& tensors) {
-  for (const TensorInfo& tensor : tensors.all()) {
-    if (tensor.name == marker || tensor.name.ends_with("." + std::string(marker))) return true;
+// Markers of a file's models: "scaled_fp8" and "text_encoders.t5.scaled_fp8".
+std::vector<std::size_t> markers_of(const ModelTensors& tensors) {
+  std::vector<std::size_t> markers;
+  for (const ModelTensors::OfModule& found : tensors.of_modules(marker)) markers.push_back(found.tensor);
+  return markers;
+}
+
+// The marker's type is that of the codes to which it applies: of names that begin as its own.
+void check_marker(const ModelTensors& tensors, std::span<const std::size_t> markers, LayerBuilder& builder) {
+  for (const std::size_t index : markers) {
+    const TensorInfo& found = tensors[index];
+    const std::string_view prefix = std::string_view(found.name).substr(0, found.name.size() - marker.size());
+    const bool is_type = found.dtype == DType::float8_e4m3fn || found.dtype == DType::float8_e5m2;
+    if (!is_type || !builder.codes().name.starts_with(prefix) || found.dtype == builder.codes().dtype) continue;
+    builder.fail(fmt::format("it says that codes are {}, and those of \"{}\" are {}", name(found.dtype),
+                             builder.codes().name, name(builder.codes().dtype)),
+                 index);
   }
-  return false;
 }
 
 void find_comfyui(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  const bool marked = has_marker(tensors);
+  const std::vector<std::size_t> markers = markers_of(tensors);
   for (std::size_t i = 0; i < tensors.all().size(); ++i) {
     const std::string& name = tensors[i].name;
-    if (const std::optional<std::string> scaled = module_with(name, "scale_weight"); marked && scaled) {
+    if (const std::optional<std::string> scaled = module_with(name, "scale_weight"); !markers.empty() && scaled) {
       const std::string& module = *scaled;
       const std::optional<std::size_t> codes = tensors.find(tensor_of(module, "weight"));
       if (!codes || bit_width(tensors[*codes].dtype) > 8) continue;
       LayerBuilder builder(tensors, "comfyui", tensor_of(module, "weight"), *codes, i);
-      complete_plain(tensors, i, "fp8", builder);
+      const bool e5m2 = builder.codes().dtype == DType::float8_e5m2;
+      complete_plain(tensors, i, "fp8", e5m2 ? DType::float8_e5m2 : DType::float8_e4m3fn, builder);
+      check_marker(tensors, markers, builder);
       if (const std::optional<std::size_t> other = tensors.find(tensor_of(module, "weight_scale")); other) {
         builder.fail("it has a scale_weight, too, and nothing tells which of them is the scale", other);
       }

@@ -29,6 +29,8 @@ constexpr auto weights_keys =
            keys_of<"type strategy scale_dtype zp_dtype observer">(KeyType::text), keys_of<"symmetric">(KeyType::flag),
            keys_of<"block_structure">(KeyType::list), keys_of<"actorder dynamic">(KeyType::any),
            keys_of<"observer_kwargs">(KeyType::object));
+// Of weights that are decoded: others may be quantized while the model runs.
+constexpr auto decoded_weights_keys = joined(keys_with_only<"dynamic">(KeyType::any, "false"), all_other_keys);
 constexpr auto group_keys =
     std::to_array<KnownKey>({{.name = "targets", .type = KeyType::list},
                              {.name = "weights", .type = KeyType::object, .members = weights_keys},
@@ -293,9 +295,23 @@ void complete_packed_integers(const ModelTensors& tensors, const std::string& mo
                  "zero points of {} rows are int32 {}", layer.shape[0], shape_text(wanted));
 }
 
+// Fails if arguments contradict the format, which has them once for all.
+void check_arguments(const StoredScheme& stored, const Group& group, const Description& description,
+                     LayerBuilder& builder) {
+  const std::string type = text_in(group.weights, "type"), strategy = text_in(group.weights, "strategy");
+  const std::int64_t bits = size_in(group.weights, "num_bits").value_or(stored.coding.bits);
+  const bool in_groups = strategy.empty() || strategy == "group" || strategy == "tensor_group";
+  if (bits == stored.coding.bits && (type.empty() || type == "float") && in_groups) return;
+  builder.fail(
+      fmt::format("{} names the format \"{}\", and its weights have {} bits, the type \"{}\" and the strategy "
+                  "\"{}\", where the format has {}, \"float\" and groups",
+                  description.source, stored.word, bits, type, strategy, stored.coding.bits));
+}
+
 // MXFP4, MXFP6 and NVFP4: weight_packed, weight_scale, weight_global_scale.
 void complete_packed_floats(const std::string& module, const StoredScheme& stored, const Group& group,
                             const Description& description, LayerBuilder& builder) {
+  check_arguments(stored, group, description, builder);
   read_as(stored, builder);
   std::int64_t& size = builder.layer().block_columns;
   size = size_in(group.weights, "group_size").value_or(stored.block());
@@ -352,6 +368,8 @@ void add_group_layer(const ModelTensors& tensors, const Description& description
   } else {
     const Group& group = **found;
     const std::string& format = group.format;
+    std::string problem = key_problem(group.weights, decoded_weights_keys, description.source, tensors.accepted());
+    if (!problem.empty()) builder.fail(std::move(problem));
     const bool floats = text_in(group.weights, "type") == "float";
     const StoredScheme* const stored = find_row(stored_by_compressed_tensors, &StoredScheme::word, format);
     if (packed && stored != nullptr && stored->coding.bits < 8) {
@@ -404,6 +422,7 @@ constinit const Spelling layouts::compressed_tensors = {
     // DeepSeek, DeepGEMM and transformers write so; presets of llm-compressor for these weights have no other way.
     .activations_recipes = "fp8-block fp8-channel:compressed-tensors int8-channel:compressed-tensors",
     .joins_scales = true,
+    .names_cache = true,
 };
 
 }  // namespace tensorcast::quantized

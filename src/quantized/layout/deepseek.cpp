@@ -12,8 +12,10 @@ namespace {
 
 constexpr auto keys_of_deepseek =
     joined(deciding_keys<"fmt">(KeyType::text), deciding_keys<"weight_block_size">(KeyType::any),
-           keys_of<"scale_fmt activation_scheme expert_dtype">(KeyType::text),
-           keys_of<"is_checkpoint_fp8_serialized">(KeyType::flag), keys_of<"modules_to_convert">(KeyType::list));
+           keys_of<"activation_scheme">(KeyType::text), keys_with_only<"scale_fmt">(KeyType::text, "ue8m0 e8m0 float"),
+           keys_with_only<"expert_dtype">(KeyType::text, "fp4 mxfp4 fp8"),
+           keys_with_only<"is_checkpoint_fp8_serialized">(KeyType::flag, "true"),
+           keys_of<"modules_to_convert">(KeyType::list));
 constexpr StoredScheme stored_by_deepseek[] = {{.scheme = "fp8-block", .scales = "weight_scale_inv"},
                                                {.scheme = "fp8-tensor", .scales = "weight_scale_inv"},
                                                {.scheme = "mxfp4",

@@ -47,15 +47,15 @@ constexpr auto keys_of_gptq = joined(
     std::to_array<KnownKey>({{.name = "checkpoint_format", .type = KeyType::text, .decides = true},
                              {.name = "format", .type = KeyType::text, .means = "checkpoint_format"},
                              {.name = "dynamic", .type = KeyType::groups, .decides = true, .members = module_keys}}));
-constexpr auto keys_of_awq = joined(
-    module_keys, std::to_array<KnownKey>({{.name = "version", .type = KeyType::text, .decides = true},
-                                          {.name = "format", .type = KeyType::text, .means = "version"},
-                                          {.name = "checkpoint_format", .type = KeyType::text, .means = "version"},
-                                          {.name = "pack_method", .type = KeyType::text, .decides = true}}));
+constexpr auto keys_of_awq =
+    joined(module_keys, keys_with_only<"pack_method">(KeyType::text, "reorder"),
+           std::to_array<KnownKey>({{.name = "version", .type = KeyType::text, .decides = true},
+                                    {.name = "format", .type = KeyType::text, .means = "version"},
+                                    {.name = "checkpoint_format", .type = KeyType::text, .means = "version"}}));
 constexpr auto keys_of_auto_round = joined(
     module_keys, deciding_keys<"packing_format">(KeyType::text), deciding_keys<"hadamard_config">(KeyType::object),
     deciding_keys<"rotation_configs weight_block_size">(KeyType::list),
-    deciding_keys<"super_bits super_group_size">(KeyType::integer), keys_of<"version">(KeyType::text),
+    keys_with_only<"super_bits super_group_size">(KeyType::integer, "null"), keys_of<"version">(KeyType::text),
     deciding_keys<"desc_act">(KeyType::flag),
     std::to_array<KnownKey>({{.name = "extra_config", .type = KeyType::groups, .decides = true, .members = module_keys},
                              {.name = "regex_config", .type = KeyType::groups, .members = module_keys}}));
@@ -127,6 +127,16 @@ void check_index(const ModelTensors& tensors, std::optional<std::size_t> index, 
   }
 }
 
+// What modules may say of the words that both spellings have.
+void check_packing(const ModuleSection& section, LayerBuilder& builder) {
+  const std::string type = section.text("data_type"), words = section.text("pack_dtype");
+  if (section.is("is_marlin_format")) builder.fail("the layout \"marlin\" is not decoded");
+  if ((!type.empty() && type != "int") || (!words.empty() && words != "int32")) {
+    builder.fail(fmt::format("codes of {} in words of {} are not decoded", type.empty() ? "int" : type,
+                             words.empty() ? "int32" : words));
+  }
+}
+
 constexpr std::array<std::string_view, 2> gptq_versions = {"gptq", "gptq_v2"};
 
 void complete_gptq(const ModelTensors& tensors, const std::string& module, const ModuleSection& section,
@@ -142,15 +152,10 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
     layer.scheme = "gptq";
     builder.fail(fmt::format("{} names another width than 2, 3, 4 and 8 bits", description.source));
   }
-  const std::string type = section.text("data_type"), words = section.text("pack_dtype");
-  const bool marlin = section.is("is_marlin_format");
-  if (marlin || (!version.empty() && !contains(gptq_versions, version))) {
-    builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", marlin ? "marlin" : version));
+  if (!version.empty() && !contains(gptq_versions, version)) {
+    builder.fail(fmt::format("the layout \"{}\" of GPTQ is not decoded", version));
   }
-  if ((!type.empty() && type != "int") || (!words.empty() && words != "int32")) {
-    builder.fail(fmt::format("codes of {} in words of {} are not decoded", type.empty() ? "int" : type,
-                             words.empty() ? "int32" : words));
-  }
+  check_packing(section, builder);
   builder.need_codes_of({DType::int32}, 2);
   if (!builder.ok()) return;
   const std::int64_t outputs = builder.codes().shape[1];
@@ -193,6 +198,8 @@ void complete_awq(const ModelTensors& tensors, const std::string& module, const 
   if (!version.empty() && version != "gemm") {
     builder.fail(fmt::format("the layout \"{}\" of AWQ is not decoded", version));
   }
+  check_packing(section, builder);
+  if (section.is("desc_act")) builder.fail("AWQ has no groups in an order of their own, as desc_act names");
   if (lower_case(section.text("backend")) == "llm-awq") {
     builder.fail("the layout of llm-awq, which is that of a GPU kernel, is not decoded");
   }

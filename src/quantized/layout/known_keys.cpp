@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dtype/lower_case.hpp"
+#include "quantized/names/architectures.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -71,6 +72,11 @@ std::string shown(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, most);
 }
 
+bool is_one_of(std::string_view words, const Json& value) {
+  const std::string text = value.is_string() ? lower_case(value.get_ref<const std::string&>()) : value.dump();
+  return std::ranges::any_of(list_words(words), [&](std::string_view word) { return word == text; });
+}
+
 bool is_same(const Json& one, const Json& two) {
   if (one.is_string() && two.is_string()) {
     return lower_case(one.get_ref<const std::string&>()) == lower_case(two.get_ref<const std::string&>());
@@ -97,6 +103,10 @@ std::string key_problem(const Json& section, std::span<const KnownKey> keys, std
     }
     if (!is_of(key->type, value)) {
       return fmt::format("{} has \"{}\": {}, which must be {}", source, name, shown(value), words_for(key->type));
+    }
+    if (!key->only.empty() && !is_one_of(key->only, value)) {
+      return fmt::format("{} has \"{}\": {}, of which only {} is decoded; {}", source, name, shown(value),
+                         fmt::join(list_words(key->only), " or "), accept_hint(name));
     }
     if (key->members.empty() || !value.is_object()) continue;
     if (key->type == KeyType::object) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the descriptions of a layout may say. A key that is not in its table is refused by name, so that no word that
-// changes how codes are read is passed over; so is a value of a type that the tool does not write.
+// changes how codes are read is passed over; so is a value of a type that the tool does not write, and one that changes
+// them in a way that is not decoded.
 #pragma once
 
 #include <algorithm>
@@ -37,6 +38,7 @@ struct KnownKey {
   std::string_view means = {};             // the key that this is another name of
   bool decides = false;                    // how codes are read: descriptions may not contradict in it
   std::span<const KnownKey> members = {};  // of an object, or of each object of `groups`; empty: any
+  std::string_view only = {};  // the values that are decoded, between single spaces, text without quotes; "": any
 };
 
 // Names between single spaces.
@@ -64,6 +66,17 @@ template <KeyNames names>
   return keys_of<names>(type, true);
 }
 
+// Keys of which a layout reads one value, or some: keys_with_only<"ch_axis">(KeyType::integer, "-1").
+template <KeyNames names>
+[[nodiscard]] consteval auto keys_with_only(KeyType type, std::string_view values) {
+  auto keys = deciding_keys<names>(type);
+  for (KnownKey& key : keys) key.only = values;
+  return keys;
+}
+
+// For a table of some keys, beside another that refuses unknown ones.
+inline constexpr auto all_other_keys = std::to_array<KnownKey>({{.name = every_other}});
+
 // All tables as one.
 template <std::size_t... counts>
 [[nodiscard]] constexpr auto joined(const std::array<KnownKey, counts>&... tables) {
@@ -77,7 +90,8 @@ template <std::size_t... counts>
 // The end of a message that names an unknown word.
 [[nodiscard]] std::string accept_hint(std::string_view word);
 
-// Returns what is wrong with the first key that is not known, or whose value is of another type; "": nothing.
+// Returns what is wrong with the first key that is not known, or whose value is of another type or not decoded; "":
+// nothing.
 [[nodiscard]] std::string key_problem(const Json& section, std::span<const KnownKey> keys, std::string_view source,
                                       AcceptedWords accepted);
 

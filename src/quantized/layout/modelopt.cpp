@@ -23,12 +23,21 @@ constexpr auto layer_keys = std::to_array<KnownKey>({{.name = "quant_algo", .typ
                                                      {.name = "awq_block_size"},
                                                      {.name = "lora_rank", .type = KeyType::integer},
                                                      {.name = "format", .type = KeyType::text}});
-constexpr auto keys_of_modelopt = joined(
-    layer_keys, std::to_array<KnownKey>(
-                    {{.name = "quantized_layers", .type = KeyType::groups, .decides = true, .members = layer_keys},
-                     {.name = "config_groups", .type = KeyType::object},
-                     {.name = "quant_lib"},
-                     {.name = "version", .type = KeyType::text}}));
+constexpr auto modelopt_weight_keys =
+    joined(keys_of<"num_bits group_size">(KeyType::integer),
+           keys_of<"type strategy scale_dtype zp_dtype">(KeyType::text), keys_of<"dynamic symmetric">(KeyType::flag),
+           keys_of<"block_structure actorder observer observer_kwargs">(KeyType::any));
+constexpr auto modelopt_group_keys = joined(
+    keys_of<"targets">(KeyType::list), keys_of<"input_activations output_activations">(KeyType::any),
+    keys_of<"quant_algo format packing">(KeyType::text), keys_of<"group_size block_payload_bytes">(KeyType::integer),
+    std::to_array<KnownKey>({{.name = "weights", .type = KeyType::object, .members = modelopt_weight_keys}}));
+constexpr auto keys_of_modelopt =
+    joined(layer_keys,
+           std::to_array<KnownKey>(
+               {{.name = "quantized_layers", .type = KeyType::groups, .decides = true, .members = layer_keys},
+                {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = modelopt_group_keys},
+                {.name = "quant_lib"},
+                {.name = "version", .type = KeyType::text}}));
 
 // Versions write names of methods in small letters, too.
 std::string upper_case(std::string text) {
@@ -107,6 +116,28 @@ void complete_float8(const ModelTensors& tensors, std::size_t scales, const std:
   builder.check_scales(scales, false, description.source);
 }
 
+// Fails if config_groups, which say again what quant_algo does, contradict the layer.
+void check_group(const Json& section, const std::string& module, const Description& description,
+                 LayerBuilder& builder) {
+  const Json* groups = object_in(section, "config_groups");
+  if (groups == nullptr) return;
+  const Layer& layer = builder.layer();
+  for (const auto& [name, group] : groups->items()) {
+    const std::vector<std::string> targets = texts_in(group, "targets");
+    const Json* weights = object_in(group, "weights");
+    const bool is_of_it = contains(targets, module) || (groups->size() == 1 && contains(targets, "Linear"));
+    if (!is_of_it || weights == nullptr) continue;
+    const std::string type = text_in(*weights, "type");
+    const std::int64_t bits = size_in(*weights, "num_bits").value_or(layer.coding.bits),
+                       size = size_in(*weights, "group_size").value_or(layer.block_columns);
+    const bool in_groups = layer.block_rows == 1 && layer.block_columns != whole_row(layer.shape);
+    if ((type.empty() || type == "float") && bits == layer.coding.bits && (!in_groups || size == layer.block_columns))
+      continue;
+    builder.fail(fmt::format("{} has {} bits, the type \"{}\" and groups of {} in {}, and the codes are those of {}",
+                             description.source, bits, type, size, name, layer.scheme));
+  }
+}
+
 void find_modelopt(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   for (const auto& [i, codes, module] : tensors.scaled_modules("weight_scale")) {
     LayerBuilder builder(tensors, "modelopt", tensor_of(module, "weight"), codes, i);
@@ -137,6 +168,10 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
       builder.layer().scheme = algorithm.empty() ? "ModelOpt's" : algorithm;
       builder.fail(fmt::format("codes of {} and scales of {} are of no method of ModelOpt that is known",
                                type_and_shape(tensors[codes]), type_and_shape(tensors[i])));
+    }
+    check_group(description->section, module, *description, builder);
+    if (is_true(description->section, "has_zero_point") && algorithm.find("AWQ") == std::string::npos) {
+      builder.fail(fmt::format("{} names zero points, which {} does not have", description->source, algorithm));
     }
     add_activations(builder, module);
     layers.push_back(std::move(builder).done());
@@ -240,6 +275,7 @@ constinit const Spelling layouts::modelopt = {
     .activations = DynamicActivations::always,
     .activations_schemes = "fp8-channel mxfp8",
     .joins_scales = true,
+    .names_cache = true,
 };
 
 }  // namespace tensorcast::quantized

@@ -6,11 +6,14 @@
 #include <optional>
 #include <utility>
 
+#include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
+#include "dtype/lower_case.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/stored_scheme.hpp"
 #include "quantized/names/pattern_set.hpp"
+#include "tensorcast/file.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -19,15 +22,22 @@ constexpr auto weight_keys = joined(
     keys_of<"dtype qscheme scale_format">(KeyType::text), keys_of<"group_size">(KeyType::integer),
     keys_of<"ch_axis symmetric is_dynamic observer_cls round_method scale_type scale_calculation_mode is_scale_quant "
             "mx_element_dtype qat_spec zero_point_type block_size percentile enable_int4">(KeyType::any));
+// Of weights that are decoded.
+constexpr auto decoded_weight_keys =
+    joined(keys_with_only<"ch_axis">(KeyType::integer, "-1"), keys_with_only<"symmetric">(KeyType::flag, "true"),
+           keys_with_only<"is_dynamic is_scale_quant enable_int4">(KeyType::flag, "false"), all_other_keys);
 constexpr auto spec_keys =
     joined(keys_of<"input_tensors output_tensors bias target_device">(KeyType::any),
            std::to_array<KnownKey>({{.name = "weight", .type = KeyType::object, .members = weight_keys}}));
+constexpr auto export_keys = joined(keys_of<"kv_cache_group min_kv_scale weight_merge_groups">(KeyType::any),
+                                    keys_with_only<"pack_method">(KeyType::text, "order reorder"),
+                                    keys_with_only<"weight_format">(KeyType::text, "real_quantized"));
 constexpr auto keys_of_quark = joined(
-    keys_of<"export">(KeyType::object),
     keys_of<"algo_config quant_mode softmax_quant_spec kv_cache_quant_config kv_cache_group kv_cache_post_rope "
             "min_kv_scale pack_method weight_format weight_merge_groups version log_severity_level">(KeyType::any),
     std::to_array<KnownKey>(
-        {{.name = "global_quant_config", .type = KeyType::object, .decides = true, .members = spec_keys},
+        {{.name = "export", .type = KeyType::object, .members = export_keys},
+         {.name = "global_quant_config", .type = KeyType::object, .decides = true, .members = spec_keys},
          {.name = "layer_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys},
          {.name = "layer_type_quant_config", .type = KeyType::groups, .decides = true, .members = spec_keys}}));
 
@@ -42,6 +52,9 @@ class WeightSpecs {
  public:
   explicit WeightSpecs(const Json& section) {
     if (const Json* all = object_in(section, "global_quant_config")) all_ = weights_in(*all);
+    if (const Json* classes = object_in(section, "layer_type_quant_config")) {
+      for (const auto& [name, spec] : classes->items()) of_classes_.emplace_back(lower_case(name), weights_in(spec));
+    }
     const Json* own = object_in(section, "layer_quant_config");
     if (own == nullptr) return;
     std::vector<std::string> patterns;
@@ -52,16 +65,33 @@ class WeightSpecs {
     globs_ = PatternSet(std::move(patterns));
   }
 
-  // Null: globs that match it say different things.
-  [[nodiscard]] const Json* of(const std::string& module) const {
+  // A module's own words come before those for its class: "nn.Linear", "nn.Embedding". Errors: unsupported: globs that
+  // match it say different things, or a class that may be its own does.
+  [[nodiscard]] Result<const Json*> of(const std::string& module) const {
     const std::vector<std::size_t> matching = globs_.find_all(module);
-    if (matching.empty()) return &all_;
+    if (matching.empty()) return of_class(module);
     const Json& first = own_[matching.front()];
     const bool same = std::ranges::all_of(matching, [&](std::size_t glob) { return own_[glob] == first; });
-    return same ? &first : nullptr;
+    if (same) return &first;
+    return unsupported("has patterns of layer_quant_config that match it and differ");
   }
 
  private:
+  [[nodiscard]] Result<const Json*> of_class(const std::string& module) const {
+    const bool embeds = tensor_kind(module + ".weight", 2) == TensorKind::embedding;
+    const std::string_view own_class = embeds ? "embedding" : "linear", other = embeds ? "linear" : "embedding";
+    const Json* found = &all_;
+    for (const auto& [name, spec] : of_classes_) {
+      if (name.find(own_class) != std::string::npos) found = &spec;
+    }
+    for (const auto& [name, spec] : of_classes_) {
+      if (name.find(other) != std::string::npos || spec == *found) continue;
+      return unsupported(
+          fmt::format("has weights of the class \"{}\" in layer_type_quant_config, which may be its own", name));
+    }
+    return found;
+  }
+
   static Json weights_in(const Json& spec) {
     const Json* weights = spec.is_object() ? object_in(spec, "weight") : nullptr;
     return weights == nullptr ? Json::object() : *weights;
@@ -70,9 +100,21 @@ class WeightSpecs {
   Json all_ = Json::object();
   PatternSet globs_;
   std::vector<Json> own_;
+  std::vector<std::pair<std::string, Json>> of_classes_;
 };
 
-void complete_quark(const Json& spec, std::size_t scales, const Description& description, LayerBuilder& builder) {
+// Weights that were rotated while the model ran are not undone by decoding.
+bool is_rotated(const Json& section) {
+  const auto found = section.find("algo_config");
+  if (found == section.end() || !found->is_structured()) return false;
+  const std::string text = lower_case(found->dump(-1, ' ', true, Json::error_handler_t::replace));
+  return text.find("rotation") != std::string::npos || text.find("quarot") != std::string::npos;
+}
+
+void complete_quark(const ModelTensors& tensors, const Json& spec, std::size_t scales, const Description& description,
+                    LayerBuilder& builder) {
+  std::string problem = key_problem(spec, decoded_weight_keys, description.source, tensors.accepted());
+  if (!problem.empty()) builder.fail(std::move(problem));
   const std::string dtype = text_in(spec, "dtype");
   const StoredScheme* const stored = find_row(stored_by_quark, &StoredScheme::word, dtype);
   builder.layer().scheme = stored == nullptr ? dtype.empty() ? "Quark's" : dtype : std::string(stored->scheme);
@@ -87,12 +129,18 @@ void complete_quark(const Json& spec, std::size_t scales, const Description& des
 
 void find_quark(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const WeightSpecs specs(description->section);
+  const bool rotated = is_rotated(description->section) && !is_accepted(tensors.accepted(), "algo_config");
   for (const auto& [i, codes, module] : tensors.scaled_modules("weight_scale")) {
     LayerBuilder builder(tensors, "quark", tensor_of(module, "weight"), codes, i);
-    if (const Json* spec = specs.of(module)) {
-      complete_quark(*spec, i, *description, builder);
+    if (const Result<const Json*> spec = specs.of(module)) {
+      complete_quark(tensors, **spec, i, *description, builder);
     } else {
-      builder.fail(description->source + " has patterns of layer_quant_config that match it and differ");
+      builder.layer().scheme = "Quark's";
+      builder.fail(fmt::format("{} {}", description->source, spec.error().message));
+    }
+    if (rotated) {
+      builder.fail(fmt::format("{} has an algo_config that rotates weights, which is not undone; {}",
+                               description->source, accept_hint("algo_config")));
     }
     add_activations(builder, module);
     layers.push_back(std::move(builder).done());

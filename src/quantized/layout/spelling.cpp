@@ -112,6 +112,7 @@ class Search {
       if (other->describes_itself && other != spelling) search(*other, nullptr);
     }
     note_excluded(whole);
+    note_cache(whole.section);
     if (problem_.empty()) return;
     // What is wrong with the description comes before what follows from it.
     for (Layer& layer : found_.layers) {
@@ -148,6 +149,27 @@ class Search {
     for (const Layer& layer : found_.layers) {
       if (names.has(module_of(layer.name))) found_.excluded.push_back(layer.name);
     }
+  }
+
+  // kv_cache_scheme, or ModelOpt's kv_cache_quant_algo.
+  void note_cache(const Json& section) {
+    const auto note = [this](const char* key, bool is_float8, const Json& value) {
+      if (is_float8) {
+        found_.float8_cache = true;
+      } else if (found_.other_cache.empty()) {
+        found_.leaves_cache = is_accepted(tensors_.accepted(), key);
+        found_.other_cache = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+      }
+    };
+    if (const Json* scheme = object_in(section, "kv_cache_scheme"); scheme != nullptr && !scheme->empty()) {
+      const std::string strategy = text_in(*scheme, "strategy");
+      const bool is_byte = size_in(*scheme, "num_bits") == 8 && text_in(*scheme, "type") == "float";
+      note("kv_cache_scheme", is_byte && !is_true(*scheme, "dynamic") && (strategy.empty() || strategy == "tensor"),
+           *scheme);
+    }
+    const std::string algorithm = lower_case(text_in(section, "kv_cache_quant_algo"));
+    if (!algorithm.empty() && algorithm != "none")
+      note("kv_cache_quant_algo", algorithm == "fp8", section["kv_cache_quant_algo"]);
   }
 
   // Keeps layers whose tensors belong to no layer yet.

@@ -63,6 +63,7 @@ struct Spelling {
   bool is_of_gguf = false;              // its tensors have types of GGUF, so only such files have it
   bool joins_weights = true;            // loaders join weights such as q, k and v
   bool joins_scales = false;            // and have one scale of the tensor for the whole
+  bool names_cache = false;             // its description says how keys and values are stored: as float8, or not at all
   bool has_transposed_experts = false;  // experts that lie as [experts, inputs, outputs]
 };
 
@@ -89,6 +90,9 @@ struct FoundLayers {
   std::vector<std::string> excluded;  // weights of layers that the description lists as not quantized
   std::string refusal;                // why nothing is decoded: the method is not known, or not decoded; mostly ""
   ModelArchitecture architecture;     // that the model's files name
+  bool float8_cache = false;          // the description has keys and values stored as float8, one scale a tensor
+  std::string other_cache;            // another way, as it says it: {"num_bits":8,"type":"int"}; mostly ""
+  bool leaves_cache = false;          // which is accepted as harmless, and left out of what is written
 
   [[nodiscard]] bool any() const noexcept { return !layers.empty(); }
 };

@@ -190,8 +190,8 @@ class TorchaoLayer {
     builder_.check_scales(scales, false, its_description);
     const std::optional<std::size_t> zeros = builder_.add(prefix_ + "zero_point", PartRole::zero_points);
     if (!builder_.ok() || !zeros) return;
-    builder_.expect(tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].count == tensors_[*scales].count, zeros,
-                    "a zero point is an int8 for each scale");
+    builder_.expect(tensors_[*zeros].dtype == DType::int8 && tensors_[*zeros].shape == tensors_[*scales].shape, zeros,
+                    "zero points of scales of {} are int8", shape_text(tensors_[*scales].shape));
   }
 
   // Pairs of signed codes along the inputs. Scales, and what is added after the product, are [inputs / group, outputs].

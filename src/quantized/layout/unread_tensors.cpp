@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "dtype/lookup.hpp"
 #include "quantized/layout/known_keys.hpp"
 
 namespace tensorcast::quantized {
@@ -41,9 +42,19 @@ constexpr auto harmless = std::to_array<std::string_view>({"bias",
                                                            "input_quantizer._amax",
                                                            "output_quantizer._amax"});
 
-bool is_harmless(std::string_view word) {
-  return word.ends_with("_bias") || std::ranges::find(harmless, word) != harmless.end();
+// Of a module inside, such as a norm.
+constexpr auto own_leaves =
+    std::to_array<std::string_view>({"weight", "bias", "running_mean", "running_var", "num_batches_tracked"});
+
+// A bias that is added to what the layer computes, not to its scales or zero points.
+bool is_bias(std::string_view word) {
+  constexpr auto others = std::to_array<std::string_view>({"scale", "zero", "weight"});
+  return word.ends_with("_bias") && std::ranges::none_of(others, [&](std::string_view other) {
+           return word.find(other) != std::string_view::npos;
+         });
 }
+
+bool is_harmless(std::string_view word) { return is_bias(word) || contains(harmless, word); }
 
 struct Owner {
   std::size_t layer = 0;
@@ -61,7 +72,8 @@ class Owners {
     }
   }
 
-  // Returns the layer that a tensor stands beside: in its module, or after the name of its weight.
+  // Returns the layer that a tensor stands beside: in its module, after the name of its weight, or in a module inside
+  // its own that has not just a weight and a bias.
   [[nodiscard]] std::optional<Owner> of(std::string_view name) const {
     const std::size_t dot = name.rfind('.');
     std::string module(dot == std::string_view::npos ? "" : name.substr(0, dot));
@@ -83,10 +95,19 @@ class Owners {
       const auto weight = weights_.find(std::string(name.substr(0, at)));
       if (weight != weights_.end()) return Owner{weight->second, name.substr(at + 1)};
     }
-    return std::nullopt;
+    return around(name);
   }
 
  private:
+  [[nodiscard]] std::optional<Owner> around(std::string_view name) const {
+    if (contains(own_leaves, name.substr(name.rfind('.') + 1))) return std::nullopt;
+    for (std::size_t end = name.rfind('.'); end != std::string_view::npos && end > 0; end = name.rfind('.', end - 1)) {
+      const auto found = modules_.find(std::string(name.substr(0, end)));
+      if (found != modules_.end()) return Owner{found->second, name.substr(end + 1)};
+    }
+    return std::nullopt;
+  }
+
   std::unordered_map<std::string, std::size_t> modules_, weights_;
   std::set<std::size_t> lengths_;  // of the weights' names: a name of many parts is not tried at each
 };

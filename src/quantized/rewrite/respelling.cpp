@@ -12,6 +12,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/names/first_of.hpp"
 #include "quantized/rewrite/scale_checks.hpp"
@@ -44,6 +45,11 @@ bool stays_as_it_is(PartRole role, const std::string& name) {
   return role == PartRole::activations;
 }
 
+bool is_input_scale(const std::string& name) {
+  return module_with(name, "input_scale") || module_with(name, "input_global_scale") ||
+         module_with(name, "scale_input");
+}
+
 class RespellingPlanner {
  public:
   RespellingPlanner(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,
@@ -65,6 +71,7 @@ class RespellingPlanner {
     describe_model();
     if (!plan_.config.refusal.empty()) return refused(plan_.config.refusal, plan_.config.refused_layer);
     say_inexact();
+    say_left_out();
     return std::move(plan_);
   }
 
@@ -101,6 +108,7 @@ class RespellingPlanner {
     TRY(check_zero_points(part_reader, plan));
     const WrittenLayer written = plan.written();
     if (!written.ok()) return refused(written.refusal, layer.name);
+    TRY(check_activations(layer, written, input_scale));
     for (const Part& part : layer.parts) {
       if (part.tensor != input_scale && stays_as_it_is(part.role, tensors_[part.tensor].name))
         plan.kept.push_back(part.tensor);
@@ -141,11 +149,13 @@ class RespellingPlanner {
   Result<void> read_floats(std::size_t tensor, std::vector<float>& numbers) {
     const formats::TensorInfo& info = tensors_[tensor];
     constexpr std::uint64_t most = std::uint64_t{1} << 20;
-    if (info.dtype != DType::float32 || info.count > most) {
-      return refused("a scale of a whole tensor is float32", info.name);
+    if (!is_plain_float(info.dtype) || info.count > most) {
+      return refused("a scale of a whole tensor is a number of 16 or 32 bits", info.name);
     }
     numbers.resize(info.count);
-    return reader_.read(tensor, 0, std::as_writable_bytes(std::span(numbers)));
+    std::vector<std::byte> bytes(info.bytes);
+    TRY(reader_.read(tensor, 0, bytes));
+    return to_float(info.dtype, bytes, numbers);
   }
 
   // MXFP4 where the spelling has NVFP4 only, and back.
@@ -204,12 +214,35 @@ class RespellingPlanner {
   [[nodiscard]] std::optional<std::size_t> find_input_scale(const Layer& layer) const {
     for (const Part& part : layer.parts) {
       const formats::TensorInfo& info = tensors_[part.tensor];
-      const bool named = module_with(info.name, "input_scale") || module_with(info.name, "input_global_scale") ||
-                         module_with(info.name, "scale_input");
-      if (part.role == PartRole::activations && named && info.dtype == DType::float32 && info.count == 1)
-        return part.tensor;
+      const bool is_number = is_plain_float(info.dtype) && info.count == 1;
+      if (part.role == PartRole::activations && is_input_scale(info.name) && is_number) return part.tensor;
     }
     return std::nullopt;
+  }
+
+  // One scale of activations follows, if the spelling has a place for it; zero points and further scales have none.
+  Result<void> check_activations(const Layer& layer, const WrittenLayer& written,
+                                 std::optional<std::size_t> input_scale) {
+    const bool follows = written.layer.find(PartRole::activations).has_value();
+    if (input_scale && !follows) left_out_.push_back(tensors_[*input_scale].name);
+    for (const Part& part : layer.parts) {
+      const formats::TensorInfo& info = tensors_[part.tensor];
+      if (part.role != PartRole::activations || part.tensor == input_scale) continue;
+      const bool is_zero_point = module_with(info.name, "input_zero_point").has_value();
+      const bool is_moved = is_zero_point && follows && !TRY(is_zero(part.tensor));
+      if (is_moved || (is_input_scale(info.name) && info.count > 1)) {
+        return refused(fmt::format("it is {} of activations, {}, and {} has one scale of them alone",
+                                   is_zero_point ? "a zero point" : "a scale", type_and_shape(info), writer_->name),
+                       info.name);
+      }
+    }
+    return {};
+  }
+
+  Result<bool> is_zero(std::size_t tensor) {
+    std::vector<std::byte> bytes(tensors_[tensor].bytes);
+    TRY(reader_.read(tensor, 0, bytes));
+    return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{}; });
   }
 
   Result<void> fill_constants(const Layer& layer, const WrittenLayer& written, RespelledLayer& plan,
@@ -274,6 +307,12 @@ class RespellingPlanner {
                     first_of(inexact_.front(), inexact_.size() - 1)));
   }
 
+  void say_left_out() {
+    if (left_out_.empty()) return;
+    plan_.warnings.push_back(fmt::format("left out: {}; {} has no scales of activations for these layers",
+                                         first_of(left_out_.front(), left_out_.size() - 1), writer_->name));
+  }
+
   void describe_model() {
     WrittenModel model;
     model.scale_format = scale_format_;
@@ -296,7 +335,8 @@ class RespellingPlanner {
   bool beside_mxfp4_ = false;
   bool dynamic_ = false;
   std::string scale_format_;
-  std::vector<std::string> inexact_;  // names of layers and tensors
+  std::vector<std::string> inexact_;   // names of layers and tensors
+  std::vector<std::string> left_out_;  // names of tensors
   Respelling plan_;
 };
 
@@ -322,6 +362,7 @@ WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
     if (layer.changes()) model.layers.push_back(layer.written().layer);
   }
   if (model.layers.empty()) return {};
+  model.float8_cache = found.float8_cache;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const formats::TensorInfo& tensor = tensors[i];
     if (!writes(tensor.name)) continue;
@@ -341,7 +382,15 @@ WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
     const bool is_listed = std::ranges::find(model.unquantized, head) != model.unquantized.end();
     if (!is_quantized && !is_listed) model.unquantized.push_back(std::move(head));
   }
-  return describe(writer, model);
+  if (!found.other_cache.empty()) model.float8_cache = false;
+  WrittenConfig config = describe(writer, model);
+  if (writer.names_cache && !found.other_cache.empty() && !found.leaves_cache) {
+    config.refusal = fmt::format(
+        "{} stores keys and values of the cache as {}, and the configuration of {} that is written says float8 with "
+        "one scale for a tensor, or nothing; `accept` kv_cache_scheme or kv_cache_quant_algo leaves it out",
+        found.source, found.other_cache, writer.name);
+  }
+  return config;
 }
 
 Result<Respelling> plan_respelling(const FoundLayers& found, std::span<const ConfigText> texts, formats::Reader& reader,

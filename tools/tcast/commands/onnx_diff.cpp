@@ -38,7 +38,8 @@ constexpr const char* onnx_diff_examples = R"(Examples:
   tcast onnx diff model.onnx model-f16.onnx --all --json
   tcast onnx diff A B --headers-only       reads no elements
 Compares opsets, the types of values by their names, Casts, numbers of operators, and initializers, whose values are
-compared as float64. Initializers with new or lost infinities and NaN come first, then those that differ most.
+compared as float64; not the attributes and the inputs of nodes. Initializers with new or lost infinities and NaN come
+first, then those that differ most.
 Exit status: 0 equal, 1 different, 2 failed.)";
 
 class Listing {
@@ -112,10 +113,13 @@ std::string diff_text(const tensorcast::onnx::DiffOutcome& outcome, bool all) {
   const auto equal = static_cast<std::size_t>(
       std::count_if(outcome.initializers.begin(), outcome.initializers.end(),
                     [](const TensorDifference& tensor) { return tensor.in_a && tensor.in_b && tensor.equal; }));
-  return text + fmt::format("{}: {} with other types or in one model only, {} and {} only in A and B, {} of {} equal\n",
-                            outcome.equal ? "equal" : "different", count_text(outcome.values.size(), "value"),
-                            count_text(outcome.casts_only_a.size(), "Cast"), outcome.casts_only_b.size(), equal,
-                            count_text(outcome.initializers.size(), "initializer"));
+  return text +
+         fmt::format(
+             "{}: {} with other types or in one model only, {} and {} only in A and B, {} of {} equal; attributes and "
+             "inputs of nodes are not compared\n",
+             outcome.equal ? "equal" : "different", count_text(outcome.values.size(), "value"),
+             count_text(outcome.casts_only_a.size(), "Cast"), outcome.casts_only_b.size(), equal,
+             count_text(outcome.initializers.size(), "initializer"));
 }
 
 Json casts_json(const std::vector<CastInfo>& casts) {
