@@ -9,6 +9,7 @@ string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR ${zig_target})
 if(zig_target MATCHES "-macos")
   set(CMAKE_SYSTEM_NAME Darwin)
   set(CMAKE_OSX_SYSROOT "")
+  set(CMAKE_USER_MAKE_RULES_OVERRIDE ${CMAKE_CURRENT_LIST_DIR}/zig-macos.cmake)
 elseif(zig_target MATCHES "-windows")
   set(CMAKE_SYSTEM_NAME Windows)
   set(CMAKE_RC_COMPILER ${TENSORCAST_ZIG}/rc) # which CMake demands
