@@ -33,7 +33,7 @@ std::vector<std::byte> all_codes(DType dtype) {
 struct Outcome {
   bool ok = false;
   std::size_t element = 0;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes = {};
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
