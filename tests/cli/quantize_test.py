@@ -437,15 +437,16 @@ class QuantizeTest(running.CommandTest):
         self.done("convert", "out.gguf", "-o", "again.gguf", "--to", "q8_0")
         listed = json.loads(self.done("inspect", "again.gguf", "--json"))
         self.assertEqual((listed["metadata"]["general.file_type"], listed["layers"][0]["scheme"]), ("7", "q8_0"))
-        # ggml's number of its layouts is added to what is quantized, and only where it is missing.
+        # ggml's number of its layouts is added to what is quantized where it is missing; blocks of another are not known.
         key = "general.quantization_version"
         self.assertEqual(listed["metadata"][key], "2")
         self.assertEqual((self.folder / "again.gguf").read_bytes().count(key.encode()), 1)
         words = key.encode() + struct.pack("<I", 4)
         other = (self.folder / "out.gguf").read_bytes().replace(words + struct.pack("<I", 2), words + struct.pack("<I", 1))
         (self.folder / "other.gguf").write_bytes(other)
-        self.done("convert", "other.gguf", "-o", "kept.gguf", "--to", "q8_0")
-        self.assertEqual(json.loads(self.done("inspect", "kept.gguf", "--json"))["metadata"][key], "1")
+        self.assertIn(f"blk.0.attn_q.weight\": {key} is 1", self.refused("convert", "other.gguf", "-o", "x.gguf", "--to", "q8_0"))
+        (self.folder / "one.gguf").write_bytes(fixtures.gguf([("blk.0.attn_q.weight", [256, 2], 0, data)], numbers={key: 1}))
+        self.assertIn(f"{key} is 1 in the input", self.refused("convert", "one.gguf", "-o", "x.gguf", "--to", "q4_k"))
         self.done("convert", "in.gguf", "-o", "half.gguf", "--to", "float16")
         self.assertNotIn(key, json.loads(self.done("inspect", "half.gguf", "--json"))["metadata"])
         self.assertIn("llama.cpp", self.refused("convert", "in", "-o", "x.gguf", "--to", "q4_k"))

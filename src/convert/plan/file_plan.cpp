@@ -301,7 +301,8 @@ class Planner final : public TensorPlanner {
                                                               const Decisions& decisions,
                                                               quantized::FoundLayers& layers) {
     std::vector<quantized::ChosenWeight> chosen;
-    std::string kept;  // a layer that stays in its spelling
+    std::string kept;                   // a layer that stays in its spelling
+    const Error* unreadable = nullptr;  // why the first tensor that cannot be read cannot
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
       const Decision* decision = decisions.of_layer(i);
       if (decision == nullptr || !written_.writes(layers.layers[i].name)) continue;
@@ -313,6 +314,7 @@ class Planner final : public TensorPlanner {
       if (layers.layer_of[i] || !written_.writes(tensors[i].name)) continue;
       const Result<Decision>& decision = *decisions.tensors[i];
       if (!decision) return decision.error();
+      if (unreadable == nullptr) unreadable = tensors[i].problem.get();
       if (decision->quantizes()) {
         chosen.push_back({add_weight(layers, tensors, i), decision->scheme, decision->recipe});
       }
@@ -326,6 +328,7 @@ class Planner final : public TensorPlanner {
                    .tensor = kept};
     }
     if (chosen.empty()) {
+      if (unreadable != nullptr) return *unreadable;
       return invalid("no tensor is a weight that can be quantized",
                      "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them");
     }

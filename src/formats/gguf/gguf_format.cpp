@@ -126,8 +126,14 @@ Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const Ten
     texts = TRY(gguf::format_metadata(options.metadata));
     native = {.alignment = gguf::default_alignment, .bytes = texts};
   }
-  const bool has_version = std::ranges::any_of(
-      options.metadata, [](const auto& entry) { return entry.first == gguf::quantization_version_key; });
+  const auto version =
+      std::ranges::find(options.metadata, gguf::quantization_version_key, &Metadata::value_type::first);
+  const bool has_version = version != options.metadata.end();
+  if (options.quantizes && has_version && version->second != gguf::block_version) {
+    return in_file(file.path(),
+                   unsupported(fmt::format("{} is {} in the input, and blocks are written as those of version {}",
+                                           version->first, version->second, gguf::block_version)));
+  }
   if (options.quantizes && !has_version) {
     texts = gguf::with_quantization_version(native.bytes);
     native.bytes = texts;

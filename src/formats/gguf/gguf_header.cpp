@@ -178,14 +178,13 @@ std::string_view text_of(const Metadata& metadata, std::string_view key) {
 
 // ggml numbers the layouts of its blocks; a file of numbers alone may lack the key.
 void check_block_version(Header& header, const io::InputFile& file) {
-  constexpr std::string_view known = "2";
   const std::string_view version = text_of(header.metadata, quantization_version_key);
-  if (version.empty() || version == known) return;
+  if (version.empty() || version == block_version) return;
   for (TensorInfo& tensor : header.tensors) {
     if (tensor.foreign_dtype.empty() || tensor.problem) continue;
     set_problem(tensor, file,
                 unsupported(fmt::format("{} is {}, and the blocks of version {} alone are known",
-                                        quantization_version_key, version, known)));
+                                        quantization_version_key, version, block_version)));
   }
 }
 

@@ -187,7 +187,6 @@ Result<std::string> with_added(std::string_view native, const Metadata& added) {
 }
 
 std::string with_quantization_version(std::string_view native) {
-  constexpr std::uint32_t version = 2;  // GGML_QNT_VERSION, since before there was GGUF
   std::uint64_t count = 0;
   std::memcpy(&count, native.data(), sizeof count);
   std::string bytes;
@@ -195,7 +194,7 @@ std::string with_quantization_version(std::string_view native) {
   bytes += native.substr(sizeof count);
   put_text(bytes, quantization_version_key);
   put(bytes, static_cast<std::uint32_t>(ValueType::uint32));
-  put(bytes, version);
+  put(bytes, static_cast<std::uint32_t>(block_version.front() - '0'));
   return bytes;
 }
 

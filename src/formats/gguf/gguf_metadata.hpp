@@ -11,6 +11,7 @@
 namespace tensorcast::formats::gguf {
 
 inline constexpr std::string_view quantization_version_key = "general.quantization_version";
+inline constexpr std::string_view block_version = "2";  // GGML_QNT_VERSION, since before there was GGUF
 inline constexpr std::uint32_t default_alignment = 32;
 // A larger alignment would make files of padding.
 inline constexpr std::uint32_t max_alignment = 1 << 20;
