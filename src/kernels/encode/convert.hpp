@@ -2,6 +2,7 @@
 // The kernel of one pair: decodes and encodes, block by block.
 #pragma once
 
+#include "dtype/platform.hpp"
 #include "kernels/encode/encode_integer.hpp"
 #include "kernels/encode/encode_lane16.hpp"
 #include "kernels/encode/limit.hpp"
@@ -144,7 +145,8 @@ template <DType from, DType to>
 constexpr bool has_checked() {
   const bool narrows_float = is_float<to> && bits_of<to> >= 16 && bits_of<to> < bits_of<from>;
   const bool to_whole_bytes = row(to).family == Family::integer && bits_of<to> >= 8;
-  return is_float<from> && bits_of<from> >= 32 && (narrows_float || to_whole_bytes);
+  const bool has_kernel = narrows_float || to_whole_bytes;
+  return TENSORCAST_HAS_SHORTCUTS != 0 && is_float<from> && bits_of<from> >= 32 && has_kernel;
 }
 
 template <DType from, DType to>

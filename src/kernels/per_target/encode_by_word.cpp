@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "dtype/platform.hpp"
 #include "kernels/per_target/functions.hpp"
 #include "kernels/simd/environment.hpp"
 
@@ -59,19 +60,12 @@ void encode_by_word(const std::byte* src, std::byte* dst, std::size_t count, con
   }
 }
 
-// Rounders serve a page as well, and these would be 10 kB of its module.
-#if defined(__wasm__)
-constexpr bool is_left_out = true;
-#else
-constexpr bool is_left_out = false;
-#endif
-
 template <DType to>
 constexpr EncodeByWordFn encoder_of() {
   constexpr DTypeRow type = row(to);
   const bool is_short_float = type.family == Family::floating && type.bits <= 8 && type.format.has_zero;
   constexpr bool has_one = is_short_float || to == DType::bfloat16 || type.family == Family::integer;
-  if constexpr (has_one && !is_left_out) return encode_by_word<to>;
+  if constexpr (has_one && TENSORCAST_HAS_SHORTCUTS != 0) return encode_by_word<to>;
   return nullptr;
 }
 
