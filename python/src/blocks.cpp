@@ -17,6 +17,7 @@
 #include "dtype/lower_case.hpp"
 #include "result_pool.hpp"
 #include "tensorcast/block.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/tensor.hpp"
 
 namespace tensorcast::python {
