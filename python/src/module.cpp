@@ -21,6 +21,7 @@
 #include "cast_doc.hpp"
 #include "dlpack.hpp"
 #include "result_pool.hpp"
+#include "tensorcast/cast.hpp"
 #include "tensorcast/explain.hpp"
 #include "tensorcast/promote.hpp"
 #include "tensorcast/target.hpp"
