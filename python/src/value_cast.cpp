@@ -135,7 +135,7 @@ struct ScalarMap {
   static bool read(PyObject* object, Number& number) {
     double wide = 0.0;
     if (PyFloat_CheckExact(object)) {
-      wide = PyFloat_AS_DOUBLE(object);
+      wide = PyFloat_AsDouble(object);
     } else if (PyLong_CheckExact(object)) {
       constexpr long long exact = 1LL << 53;
       int overflow = 0;
