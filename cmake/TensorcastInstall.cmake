@@ -57,7 +57,7 @@ endif()
 
 if(TARGET tcast)
   file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
-  set_target_properties(tcast PROPERTIES INSTALL_RPATH ${tensorcast_own_folder}/${bin_to_lib})
+  tensorcast_find_beside(tcast /${bin_to_lib})
   install(TARGETS tcast COMPONENT tools)
   set(zsh_folder site-functions)
   if(CMAKE_INSTALL_PREFIX STREQUAL /usr AND EXISTS /etc/debian_version)

@@ -13,12 +13,14 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# How a binary names the folder that it is in, for those beside it.
-if(APPLE)
-  set(tensorcast_own_folder @loader_path)
-else()
-  set(tensorcast_own_folder $ORIGIN)
-endif()
+# tensorcast_find_beside(TARGET FOLDER): an installed binary finds libraries in FOLDER ("" or such as /../lib), from its own.
+function(tensorcast_find_beside target folder)
+  if(APPLE)
+    target_link_options(${target} PRIVATE LINKER:-rpath,@loader_path${folder})
+  else()
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH $ORIGIN${folder})
+  endif()
+endfunction()
 
 add_library(tensorcast_settings INTERFACE)
 # -ffp-contract=off, as a fused multiply-add that the source does not contain would change results.

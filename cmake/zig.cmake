@@ -8,7 +8,10 @@ get_filename_component(zig_target ${TENSORCAST_ZIG} NAME)
 string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR ${zig_target})
 if(zig_target MATCHES "-macos")
   set(CMAKE_SYSTEM_NAME Darwin)
+  set(CMAKE_SYSTEM_VERSION 20) # of macOS 11
   set(CMAKE_OSX_SYSROOT "")
+  set(CMAKE_INSTALL_NAME_DIR @rpath)
+  set(CMAKE_BUILD_WITH_INSTALL_NAME_DIR ON) # nothing here could change it afterwards
   set(CMAKE_USER_MAKE_RULES_OVERRIDE ${CMAKE_CURRENT_LIST_DIR}/zig-macos.cmake)
 elseif(zig_target MATCHES "-windows")
   set(CMAKE_SYSTEM_NAME Windows)

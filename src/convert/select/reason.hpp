@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {
@@ -22,7 +23,7 @@ struct Reason {
 };
 
 // The name of a reason in a plan's text, and back; nullopt if there is none.
-[[nodiscard]] std::string_view name(TypeReason why) noexcept;
+[[nodiscard]] TENSORCAST_API std::string_view name(TypeReason why) noexcept;
 [[nodiscard]] std::optional<TypeReason> parse_reason(std::string_view name) noexcept;
 
 }  // namespace tensorcast::file_conversion

@@ -12,6 +12,7 @@
 #include "tensorcast/cast_report.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
+#include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {
@@ -26,7 +27,7 @@ struct Damage {
 
 // Returns false if `to` has a value near every value of `from`, infinities and NaN included: the conversion then needs
 // no report.
-[[nodiscard]] bool may_damage(DType from, DType to, const CastOptions& options) noexcept;
+[[nodiscard]] TENSORCAST_API bool may_damage(DType from, DType to, const CastOptions& options) noexcept;
 
 // The same of numbers whose magnitudes are known.
 [[nodiscard]] bool may_damage(const formats::Magnitudes& numbers, DType to) noexcept;
@@ -40,8 +41,8 @@ struct NonzeroCounts {
 };
 
 // Returns the gravest damage of a conversion.
-[[nodiscard]] std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from,
-                                                DType to);
+[[nodiscard]] TENSORCAST_API std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero,
+                                                               DType from, DType to);
 
 // The same of a weight that was quantized, whose largest elements are expected to saturate. `was_finite`: it had no NaN
 // and no infinity.
