@@ -52,7 +52,7 @@ def test_there_is_one_for_each_purpose(workflows):
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_steps_call_scripts_that_exist(source_dir, workflows, name):
     for command in commands(workflows[name]):
-        assert re.fullmatch(r"\./scripts/(?:checks/)?[a-z-]+( [a-z0-9.-]+)*", command), command
+        assert re.fullmatch(r"\./scripts/(?:checks/)?[a-z-]+( [a-z0-9_.-]+)*", command), command
         script, *options = command.removeprefix("./").split()
         assert os.access(source_dir / script, os.X_OK), f"{script} cannot be run"
         text = (source_dir / script).read_text()
