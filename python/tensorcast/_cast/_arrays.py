@@ -70,7 +70,7 @@ def _advice_on(x: Any) -> str | None:
     if library == "pandas" and kind == "DataFrame":
         return "a pandas DataFrame has a dtype for each column; pass x.to_numpy(), or cast the columns one by one"
     if hasattr(x, "to_numpy"):
-        return f"a {library} {kind} is not an array; pass x.to_numpy()"
+        return f"{library}'s {kind} is not an array; pass x.to_numpy()"
     if library in ("jax", "jaxlib") and "Tracer" in kind:
         return "a traced JAX array has no elements yet; cast outside of jit and grad, or through jax.pure_callback"
     return "a sparse matrix must be dense; pass x.toarray()" if hasattr(x, "toarray") else None
