@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/node.hpp"
-#include "tensorcast/tensor.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <random>
 
 #include "graph/graph_testing.hpp"
+#include "tensorcast/tensor.hpp"
 
 namespace tensorcast {
 namespace {

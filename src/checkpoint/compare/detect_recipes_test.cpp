@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recipe that wrote a weight is found, beside exactly those whose bytes are the same.
 #include "tensorcast/detect_recipes.hpp"
-#include "tensorcast/tensor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +17,7 @@
 #include "tensorcast/block.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/spelling.hpp"
+#include "tensorcast/tensor.hpp"
 #include "tensorcast/tensor_file.hpp"
 
 namespace tensorcast {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "convert/plan/conversion_json.hpp"
+#include "formats/metadata_text.hpp"
 #include "tensorcast/version.hpp"
 
 namespace tensorcast::file_conversion {
@@ -15,10 +16,10 @@ namespace {
 constexpr std::size_t max_conversion_record_bytes = std::size_t{1} << 20;
 
 std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& metadata) {
-  const auto found = std::ranges::find(metadata, conversion_key, [](const auto& entry) { return entry.first; });
-  if (found == metadata.end() || found->second.size() > max_conversion_record_bytes) return std::nullopt;
+  const std::string* const text = formats::find_text(metadata, conversion_key);
+  if (text == nullptr || text->size() > max_conversion_record_bytes) return std::nullopt;
   try {
-    nlohmann::json json = nlohmann::json::parse(found->second);
+    nlohmann::json json = nlohmann::json::parse(*text);
     if (!json.is_object()) return std::nullopt;
     ConversionRecord record;
     if (json.contains("recipes")) record.recipes = json.at("recipes").get<std::vector<std::string>>();
@@ -36,9 +37,9 @@ std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& 
 
 // The entries of scale_key; null: there are none, or they are not as ScaleRecorder writes them.
 nlohmann::json scale_entries(const formats::Metadata& metadata) {
-  const auto found = std::ranges::find(metadata, scale_key, [](const auto& entry) { return entry.first; });
-  if (found == metadata.end()) return nullptr;
-  nlohmann::json entries = nlohmann::json::parse(found->second, nullptr, false);
+  const std::string* const text = formats::find_text(metadata, scale_key);
+  if (text == nullptr) return nullptr;
+  nlohmann::json entries = nlohmann::json::parse(*text, nullptr, false);
   return entries.is_array() ? entries : nlohmann::json();
 }
 

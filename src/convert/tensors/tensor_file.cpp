@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/tensor_file.hpp"
-#include "tensorcast/cast.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,6 +22,7 @@
 #include "quantized/layer/decoded_reader.hpp"
 #include "quantized/layer/part_decoder.hpp"
 #include "quantized/layout/open_input.hpp"
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

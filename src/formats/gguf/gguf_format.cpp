@@ -14,6 +14,7 @@
 #include "formats/gguf/gguf_header.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
+#include "formats/metadata_text.hpp"
 #include "io/input_file.hpp"
 #include "io/output_file.hpp"
 
@@ -126,15 +127,13 @@ Result<std::unique_ptr<Writer>> create(io::OutputFile& file, std::span<const Ten
     texts = TRY(gguf::format_metadata(options.metadata));
     native = {.alignment = gguf::default_alignment, .bytes = texts};
   }
-  const auto version =
-      std::ranges::find(options.metadata, gguf::quantization_version_key, &Metadata::value_type::first);
-  const bool has_version = version != options.metadata.end();
-  if (options.quantizes && has_version && version->second != gguf::block_version) {
+  const std::string* const version = find_text(options.metadata, gguf::quantization_version_key);
+  if (options.quantizes && version != nullptr && *version != gguf::block_version) {
     return in_file(file.path(),
                    unsupported(fmt::format("{} is {} in the input, and blocks are written as those of version {}",
-                                           version->first, version->second, gguf::block_version)));
+                                           gguf::quantization_version_key, *version, gguf::block_version)));
   }
-  if (options.quantizes && !has_version) {
+  if (options.quantizes && version == nullptr) {
     texts = gguf::with_quantization_version(native.bytes);
     native.bytes = texts;
   }

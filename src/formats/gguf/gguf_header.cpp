@@ -18,6 +18,7 @@
 #include "formats/bytes/stream_source.hpp"
 #include "formats/gguf/gguf_metadata.hpp"
 #include "formats/gguf/gguf_types.hpp"
+#include "formats/metadata_text.hpp"
 #include "formats/npy/npy_text.hpp"
 #include "io/memory_budget.hpp"
 #include "tensorcast/tensor.hpp"
@@ -170,30 +171,24 @@ std::optional<std::vector<std::int64_t>> parse_shape(const std::string& text, st
   return elements && *elements == count ? std::optional(std::move(shape)) : std::nullopt;
 }
 
-// What a key has as text; "": it is not there.
-std::string_view text_of(const Metadata& metadata, std::string_view key) {
-  const auto found = std::ranges::find(metadata, key, &Metadata::value_type::first);
-  return found == metadata.end() ? std::string_view() : std::string_view(found->second);
-}
-
 // ggml numbers the layouts of its blocks; a file of numbers alone may lack the key.
 void check_block_version(Header& header, const io::InputFile& file) {
-  const std::string_view version = text_of(header.metadata, quantization_version_key);
-  if (version.empty() || version == block_version) return;
+  const std::string* const version = find_text(header.metadata, quantization_version_key);
+  if (version == nullptr || version->empty() || *version == block_version) return;
   for (TensorInfo& tensor : header.tensors) {
     if (tensor.foreign_dtype.empty() || tensor.problem) continue;
     set_problem(tensor, file,
                 unsupported(fmt::format("{} is {}, and the blocks of version {} alone are known",
-                                        quantization_version_key, version, block_version)));
+                                        quantization_version_key, *version, block_version)));
   }
 }
 
 // A model in several files: this is read alone.
 void note_split(Header& header) {
-  const std::string_view count = text_of(header.metadata, "split.count");
-  if (count.empty() || count == "0" || count == "1") return;
+  const std::string* const count = find_text(header.metadata, "split.count");
+  if (count == nullptr || count->empty() || *count == "0" || *count == "1") return;
   header.warnings.push_back(fmt::format(
-      "this is one of {} files of a model (split.count), and the tensors of the others are not read", count));
+      "this is one of {} files of a model (split.count), and the tensors of the others are not read", *count));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
+#include "formats/metadata_text.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/file.hpp"
 
@@ -357,8 +358,8 @@ std::uint32_t file_type_of(const GgufMix& mix) noexcept { return mix.file_type; 
 
 Result<MixModel> mix_model_of(const formats::Metadata& metadata) {
   const auto text_of = [&](std::string_view key) -> std::string_view {
-    const auto found = std::ranges::find_if(metadata, [&](const auto& entry) { return entry.first == key; });
-    return found == metadata.end() ? std::string_view() : std::string_view(found->second);
+    const std::string* const text = formats::find_text(metadata, key);
+    return text == nullptr ? std::string_view() : std::string_view(*text);
   };
   MixModel model{.architecture = std::string(text_of("general.architecture"))};
   // A number, or the first of one for each layer.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/measure.hpp"
-#include "tensorcast/cast.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,8 @@
 #include <memory>
 #include <new>
 #include <random>
+
+#include "tensorcast/cast.hpp"
 
 namespace tensorcast::bench {
 namespace {
