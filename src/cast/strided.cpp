@@ -24,7 +24,7 @@ class Blocks {
  public:
   Blocks(const StridedArray& src, const StridedArray& dst, std::size_t count, const Work& work)
       : src_(src), dst_(dst), count_(count), work_(work) {
-    has_long_runs_ = has_dense_runs(src) && has_dense_runs(dst) && src.shape.back() >= long_run;
+    has_long_runs_ = has_long_runs(src, dst);
   }
 
   Result<void> run() const {

@@ -150,8 +150,7 @@ bool has_boxes(const StridedArray& src, const StridedArray& dst, const Work& wor
   // A report's sums depend on the blocks that are added up.
   if (src.is_packed() || dst.swapped || work.report != nullptr || src.shape.empty()) return false;
   // Long runs are converted where they are, unless they are only copied.
-  if (has_dense_runs(src) && has_dense_runs(dst) && src.shape.back() >= long_run && !copies(src, dst, work))
-    return false;
+  if (has_long_runs(src, dst) && !copies(src, dst, work)) return false;
   // Then so does each box.
   const bool begins_with_byte = !dst.is_packed() || dst.shape.back() * bit_width(dst.dtype) % 8 == 0;
   return begins_with_byte && is_dense(dst);

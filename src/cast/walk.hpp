@@ -122,5 +122,10 @@ inline bool has_dense_runs(const StridedArray& array) {
          array.strides.back() == static_cast<std::int64_t>(array.item_bytes());
 }
 
+// Reports whether runs along the last axis are converted where they are.
+inline bool has_long_runs(const StridedArray& src, const StridedArray& dst) {
+  return has_dense_runs(src) && has_dense_runs(dst) && src.shape.back() >= long_run;
+}
+
 }  // namespace TENSORCAST_ABI
 }  // namespace tensorcast
