@@ -169,7 +169,8 @@ struct BlockFormat {
   BlockCoding coding;
   std::int64_t block_rows = 1;
   std::int64_t block_columns = 0;
-  std::string_view order;  // of operations, for people
+  std::string_view order;             // of operations, for people
+  std::span<const float> table = {};  // what its codes mean, if they are indexes: 2^bits numbers
 };
 
 [[nodiscard]] TENSORCAST_API std::span<const BlockFormat> block_formats() noexcept;

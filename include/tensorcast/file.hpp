@@ -313,6 +313,9 @@ enum class TypeReason : std::uint8_t {
   unfit,            // it is left, as its scheme or the spelling cannot hold it; `strict_schemes`
 };
 
+// As plans write it: "not_a_matrix".
+[[nodiscard]] TENSORCAST_API std::string_view name(TypeReason why) noexcept;
+
 struct TensorOutcome {
   std::string name = {};         // in the input
   std::string output_name = {};  // empty: the same

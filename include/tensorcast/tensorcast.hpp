@@ -11,6 +11,7 @@
 #include "tensorcast/cast_options.hpp"
 #include "tensorcast/cast_report.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "tensorcast/damage.hpp"
 #include "tensorcast/detect_recipes.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/element.hpp"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "block/format/code_table.hpp"
 #include "bound_arguments.hpp"
 #include "dtype/lower_case.hpp"
 #include "result_pool.hpp"
@@ -66,7 +65,7 @@ Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::st
                      .group_index = view_of(group_index)};
   tensor.shape =
       shape ? Shape(*shape) : checked(weight_shape(format.coding, codes.dtype(), codes.shape(), tensor.scales.shape));
-  tensor.table = numbers ? checked(numbers->as<float>()) : block::code_table(format.scheme);
+  tensor.table = numbers ? checked(numbers->as<float>()) : format.table;
   return dequantized(tensor, dtype);
 }
 

@@ -12,11 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "convert/select/reason.hpp"
 #include "convert_request.hpp"
-#include "quantized/rewrite/damage.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
+#include "tensorcast/damage.hpp"
 
 namespace tensorcast::python {
 
@@ -40,7 +39,7 @@ nb::list plan_rows(const std::vector<std::tuple<std::string, std::string, std::v
   nb::list rows;
   for (const TensorOutcome& tensor : checked(plan_tensors(request_of(request, options), summaries))) {
     nb::dict row = tensor_row(tensor);
-    row["why"] = file_conversion::name(tensor.why);
+    row["why"] = name(tensor.why);
     rows.append(std::move(row));
   }
   return rows;
@@ -48,14 +47,14 @@ nb::list plan_rows(const std::vector<std::tuple<std::string, std::string, std::v
 
 bool may_lose(const std::string& from, const std::string& to, const nb::dict& options) {
   const Result<DType> source = parse_dtype(from);
-  return source && file_conversion::may_damage(*source, checked(parse_dtype(to)), options_of(options));
+  return source && may_damage(*source, checked(parse_dtype(to)), options_of(options));
 }
 
 // What destroyed a tensor that had `nonzero` elements other than zero, and what would help; None: nothing.
 nb::object damage_of(const CastReport& report, std::uint64_t nonzero, const std::string& from, const std::string& to) {
-  const file_conversion::NonzeroCounts counts{nonzero, nonzero - std::min(nonzero, report.underflowed_to_zero)};
-  const std::optional<file_conversion::Damage> damage =
-      file_conversion::find_damage(report, counts, checked(parse_dtype(from)), checked(parse_dtype(to)));
+  const NonzeroCounts counts{nonzero, nonzero - std::min(nonzero, report.underflowed_to_zero)};
+  const std::optional<Damage> damage =
+      find_damage(report, counts, checked(parse_dtype(from)), checked(parse_dtype(to)));
   return damage ? nb::object(nb::make_tuple(damage->what, damage->remedy)) : nb::none();
 }
 

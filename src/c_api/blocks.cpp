@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "block/format/code_table.hpp"
 #include "c_api/c_call.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"
@@ -100,7 +99,7 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
     field.to = TRY(view_of(field.from));
   }
   read.table = TRY(read_table(given.table));
-  tensor.table = read.table.empty() ? tensorcast::block::code_table(format->scheme) : read.table;
+  tensor.table = read.table.empty() ? format->table : read.table;
   return read;
 }
 

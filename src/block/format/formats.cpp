@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 
-#include "block/format/code_table.hpp"
 #include "block/format/gguf_block.hpp"
 #include "dtype/lower_case.hpp"
 #include "tensorcast/block.hpp"
@@ -49,6 +48,32 @@ constexpr BlockFormat of_gguf(const block::GgufRow& row) {
   return {row.scheme, "gguf", {.element = DType::undefined, .packing = gguf, .gguf = row.block}, 1, 0, order};
 }
 
+// Quantiles of the normal distribution (arXiv 2305.14314), as bitsandbytes has them.
+constexpr std::array<float, 16> nf4 = {-1.0f,
+                                       -0.6961928009986877f,
+                                       -0.5250730514526367f,
+                                       -0.39491748809814453f,
+                                       -0.28444138169288635f,
+                                       -0.18477343022823334f,
+                                       -0.09105003625154495f,
+                                       0.0f,
+                                       0.07958029955625534f,
+                                       0.16093020141124725f,
+                                       0.24611230194568634f,
+                                       0.33791524171829224f,
+                                       0.44070982933044434f,
+                                       0.5626170039176941f,
+                                       0.7229568362236023f,
+                                       1.0f};
+constexpr std::array<float, 16> fp4 = [] {
+  std::array<float, 16> table = {0.0f, 0.0625f, 8.0f, 12.0f, 4.0f, 6.0f, 2.0f, 3.0f};
+  for (std::size_t i = 0; i < 8; ++i) {
+    table[i] /= 12.0f;
+    table[i + 8] = 0.0f - table[i];
+  }
+  return table;
+}();
+
 constexpr auto own_formats = [] {
   BlockCoding modelopt_nvfp4 = nvfp4(GlobalScale::factor);
   modelopt_nvfp4.positive_zero = true;
@@ -91,8 +116,8 @@ constexpr auto own_formats = [] {
       {"gptq-4", "gptq-v2", gptq(4, 0), 128, 1, integer_order},
       {"gptq-8", "gptq-v2", gptq(8, 0), 128, 1, integer_order},
       {"awq", "awq", awq_coding, 128, 1, integer_order},
-      {"nf4", "bitsandbytes", nibble_table, 1, 64, "float32(table[code] * scale)"},
-      {"fp4", "bitsandbytes", nibble_table, 1, 64, "float32(table[code] * scale)"},
+      {"nf4", "bitsandbytes", nibble_table, 1, 64, "float32(table[code] * scale)", nf4},
+      {"fp4", "bitsandbytes", nibble_table, 1, 64, "float32(table[code] * scale)", fp4},
       {"affine-2", "mlx", integers(2, 0), 1, 64, with_bias},
       {"affine-3", "mlx", integers(3, 0), 1, 64, with_bias},
       {"affine-4", "mlx", integers(4, 0), 1, 64, with_bias},
@@ -111,32 +136,6 @@ constexpr auto formats = [] {
   return all;
 }();
 
-// Quantiles of the normal distribution (arXiv 2305.14314), as bitsandbytes has them.
-constexpr std::array<float, 16> nf4 = {-1.0f,
-                                       -0.6961928009986877f,
-                                       -0.5250730514526367f,
-                                       -0.39491748809814453f,
-                                       -0.28444138169288635f,
-                                       -0.18477343022823334f,
-                                       -0.09105003625154495f,
-                                       0.0f,
-                                       0.07958029955625534f,
-                                       0.16093020141124725f,
-                                       0.24611230194568634f,
-                                       0.33791524171829224f,
-                                       0.44070982933044434f,
-                                       0.5626170039176941f,
-                                       0.7229568362236023f,
-                                       1.0f};
-constexpr std::array<float, 16> fp4 = [] {
-  std::array<float, 16> table = {0.0f, 0.0625f, 8.0f, 12.0f, 4.0f, 6.0f, 2.0f, 3.0f};
-  for (std::size_t i = 0; i < 8; ++i) {
-    table[i] /= 12.0f;
-    table[i + 8] = 0.0f - table[i];
-  }
-  return table;
-}();
-
 }  // namespace
 
 std::span<const BlockFormat> block_formats() noexcept { return formats; }
@@ -152,16 +151,5 @@ std::span<const float> nf4_table() noexcept { return nf4; }
 std::span<const float> fp4_table() noexcept { return fp4; }
 
 }  // namespace TENSORCAST_ABI
-
-std::span<const float> block::code_table(std::string_view scheme) noexcept {
-  struct Row {
-    std::string_view scheme;
-    std::span<const float> table;
-  };
-  constexpr std::array<Row, 2> rows = {{{"nf4", nf4}, {"fp4", fp4}}};
-  const auto* const found =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.scheme == scheme; });
-  return found == rows.end() ? std::span<const float>() : found->table;
-}
 
 }  // namespace tensorcast

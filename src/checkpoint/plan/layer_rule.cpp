@@ -115,7 +115,7 @@ nlohmann::ordered_json value_json(const Value& value) {
   if constexpr (std::is_same_v<Value, DType>) {
     return value == DType::undefined ? "" : name(value);
   } else if constexpr (std::is_same_v<Value, TypeReason>) {
-    return file_conversion::name(value);
+    return tensorcast::name(value);
   } else if constexpr (std::is_enum_v<Value>) {
     return static_cast<int>(value);
   } else if constexpr (std::is_same_v<Value, TensorName>) {

@@ -45,7 +45,7 @@ OrderedJson tensor_json(const ShardTensor& tensor) {
     json["type"] = planned.target.foreign_dtype;
   }
   if (planned.scale() != 1.0) json["scale"] = planned.scale();
-  json["why"] = file_conversion::name(planned.reason.why);
+  json["why"] = name(planned.reason.why);
   if (planned.reason.number != 0) json["number"] = planned.reason.number;
   if (!planned.reason.detail.empty()) json["detail"] = planned.reason.detail;
   if (planned.left) json["left"] = true;

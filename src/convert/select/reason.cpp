@@ -53,11 +53,14 @@ std::string Reason::text() const {
   return fmt::format(fmt::runtime(rows[static_cast<std::size_t>(why)].text), number, detail);
 }
 
-std::string_view name(TypeReason why) noexcept { return rows[static_cast<std::size_t>(why)].name; }
-
 std::optional<TypeReason> parse_reason(std::string_view name) noexcept {
   const auto row = std::ranges::find(rows, name, &Row::name);
   return row == rows.end() ? std::nullopt : std::optional(row->why);
 }
 
 }  // namespace tensorcast::file_conversion
+
+std::string_view tensorcast::name(TypeReason why) noexcept {
+  const auto index = static_cast<std::size_t>(why);
+  return index < file_conversion::rows.size() ? file_conversion::rows[index].name : std::string_view();
+}

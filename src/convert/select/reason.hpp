@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "tensorcast/export.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::file_conversion {
@@ -22,8 +21,7 @@ struct Reason {
   [[nodiscard]] std::string text() const;
 };
 
-// The name of a reason in a plan's text, and back; nullopt if there is none.
-[[nodiscard]] TENSORCAST_API std::string_view name(TypeReason why) noexcept;
+// The reason whose name() is this; nullopt if there is none.
 [[nodiscard]] std::optional<TypeReason> parse_reason(std::string_view name) noexcept;
 
 }  // namespace tensorcast::file_conversion

@@ -19,12 +19,13 @@ TEST(Reason, IsAFewWords) {
 
 TEST(Reason, HasANameOfItsOwn) {
   std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(TypeReason::respelled); ++i) {
+  for (int i = 0; i <= static_cast<int>(TypeReason::unfit); ++i) {
     const auto why = static_cast<TypeReason>(i);
     EXPECT_EQ(parse_reason(name(why)), why);
     EXPECT_TRUE(names.insert(name(why)).second) << name(why);
   }
   EXPECT_FALSE(parse_reason("--to").has_value());
+  EXPECT_EQ(name(static_cast<TypeReason>(99)), "");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "block/format/code_table.hpp"
 #include "block/format/scale_tiles.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
@@ -64,8 +63,8 @@ DType PartReader::scale_type(std::size_t part) const noexcept {
 
 std::vector<float> code_numbers(const BlockCoding& coding, std::string_view scheme) {
   std::vector<float> numbers(std::size_t{1} << coding.bits);
-  std::span<const float> table = block::code_table(scheme);
-  if (table.empty()) table = nf4_table();
+  const BlockFormat* const format = find_block_format(scheme);
+  const std::span<const float> table = format == nullptr || format->table.empty() ? nf4_table() : format->table;
   for (std::size_t code = 0; code < numbers.size(); ++code) {
     const auto value = static_cast<int>(code);
     if (coding.element == DType::undefined) {

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "block/format/code_table.hpp"
 #include "dtype/ceil_div.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
@@ -89,7 +88,9 @@ void add_four_bits(const ModelTensors& tensors, std::size_t state_index, std::ve
   layer.coding = {.element = DType::undefined, .bits = 4, .packing = BlockPacking::flat};
   const std::optional<std::size_t> scales = builder.need(weight + ".absmax", PartRole::scales);
   const std::optional<std::size_t> table = builder.add(weight + ".quant_map", PartRole::table);
-  if (block::code_table(layer.scheme).empty()) builder.fail("codes of bitsandbytes are nf4 or fp4");
+  const BlockFormat* const format = find_block_format(layer.scheme, layer.spelling);
+  if (format == nullptr || format->table.empty() || format->scheme != layer.scheme)
+    builder.fail("codes of bitsandbytes are nf4 or fp4");
   check_table(tensors, table, builder);
   const Result<std::vector<std::byte>> bytes = tensors.read(state_index);
   Json state;

@@ -145,7 +145,10 @@ bool is_layer_matrix(std::string_view tensor, std::size_t rank) noexcept {
   return rank >= 2 && !is_vector_like(tensor) && is_of_layers(tensor_kind(tensor, rank));
 }
 
-std::string_view name(TensorKind kind) noexcept { return kind_names[static_cast<std::size_t>(kind)]; }
+std::string_view name(TensorKind kind) noexcept {
+  const auto index = static_cast<std::size_t>(kind);
+  return index < std::size(kind_names) ? kind_names[index] : std::string_view();
+}
 
 Result<TensorKind> parse_tensor_kind(std::string_view name) {
   const auto* found = std::ranges::find(kind_names, name);

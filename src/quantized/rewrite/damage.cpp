@@ -9,7 +9,7 @@
 #include "codec/reference_cast.hpp"
 #include "dtype/errors.hpp"
 
-namespace tensorcast::file_conversion {
+namespace tensorcast {
 namespace {
 
 constexpr double least_snr_db = 3.0;
@@ -67,6 +67,8 @@ bool became_mostly_zero(const NonzeroCounts& nonzero) noexcept { return nonzero.
 
 }  // namespace
 
+inline namespace TENSORCAST_ABI {
+
 bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
   if (family(to) == Family::boolean || family(to) == Family::text || family(from) == Family::text) return false;
   if (options.scale != 1.0) return true;
@@ -75,29 +77,6 @@ bool may_damage(DType from, DType to, const CastOptions& options) noexcept {
   return source.lowest < target.lowest || source.largest > target.largest ||
          source.smallest_positive < target.smallest_positive || (source.has_infinity && !target.has_infinity) ||
          (source.has_nan && !target.has_nan);
-}
-
-bool may_damage(const formats::Magnitudes& numbers, DType to) noexcept {
-  const DTypeFacts& target = facts(to);
-  const double smallest_normal = std::ldexp(target.smallest_positive, target.mantissa_bits);
-  return numbers.least < smallest_normal || numbers.most > target.largest || !target.has_nan || !target.has_infinity;
-}
-
-std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept {
-  const std::uint64_t sign = sign_of_zero(dtype);
-  if (codec::decode(dtype, 0).kind != codec::Real::Kind::zero) return count;  // float8_e8m0fnu has no zero
-  switch (bit_width(dtype)) {
-    case 64:
-      return count_codes<std::uint64_t>(data, count, sign);
-    case 32:
-      return count_codes<std::uint32_t>(data, count, sign);
-    case 16:
-      return count_codes<std::uint16_t>(data, count, sign);
-    case 8:
-      return count_codes<std::uint8_t>(data, count, sign);
-    default:
-      return count_packed(dtype, data, count);
-  }
 }
 
 std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts& nonzero, DType from, DType to) {
@@ -125,6 +104,33 @@ std::optional<Damage> find_damage(const CastReport& report, const NonzeroCounts&
   }
   if (is_mostly_noise(report)) return damage(noise_text(report));
   return std::nullopt;
+}
+
+}  // namespace TENSORCAST_ABI
+
+namespace file_conversion {
+
+bool may_damage(const formats::Magnitudes& numbers, DType to) noexcept {
+  const DTypeFacts& target = facts(to);
+  const double smallest_normal = std::ldexp(target.smallest_positive, target.mantissa_bits);
+  return numbers.least < smallest_normal || numbers.most > target.largest || !target.has_nan || !target.has_infinity;
+}
+
+std::uint64_t count_nonzero(DType dtype, std::span<const std::byte> data, std::size_t count) noexcept {
+  const std::uint64_t sign = sign_of_zero(dtype);
+  if (codec::decode(dtype, 0).kind != codec::Real::Kind::zero) return count;  // float8_e8m0fnu has no zero
+  switch (bit_width(dtype)) {
+    case 64:
+      return count_codes<std::uint64_t>(data, count, sign);
+    case 32:
+      return count_codes<std::uint32_t>(data, count, sign);
+    case 16:
+      return count_codes<std::uint16_t>(data, count, sign);
+    case 8:
+      return count_codes<std::uint8_t>(data, count, sign);
+    default:
+      return count_packed(dtype, data, count);
+  }
 }
 
 std::optional<Damage> find_quantizing_damage(const CastReport& report, const NonzeroCounts& nonzero, bool was_finite) {
@@ -169,4 +175,5 @@ Result<std::optional<Damage>> judge(const ConversionSettings& settings, std::opt
   return damage;
 }
 
-}  // namespace tensorcast::file_conversion
+}  // namespace file_conversion
+}  // namespace tensorcast

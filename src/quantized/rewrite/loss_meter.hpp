@@ -30,7 +30,7 @@ struct RecoveredRows {
 // The report of a conversion to codes and back. Sums of squares have seven good digits.
 struct QuantizedLoss {
   CastReport report;  // `saturated`: as SchemeFit
-  file_conversion::NonzeroCounts nonzero;
+  NonzeroCounts nonzero;
   bool was_finite = true;  // the weight had no NaN and no infinity
 };
 
