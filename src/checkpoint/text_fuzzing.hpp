@@ -15,7 +15,7 @@
 #include "checkpoint/plan/checkpoint_plan.hpp"
 #include "checkpoint/plan/config_file.hpp"
 #include "checkpoint/source/index_file.hpp"
-#include "checkpoint/source/json_text.hpp"
+#include "checkpoint/source/json_tree.hpp"
 #include "io/written_files.hpp"
 
 namespace tensorcast::checkpoint::fuzzing {

@@ -14,7 +14,7 @@
 #include "checkpoint/compare/differences.hpp"
 #include "checkpoint/compare/statement.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
-#include "checkpoint/source/json_text.hpp"
+#include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/plan/conversion_record.hpp"
@@ -148,7 +148,7 @@ class Verification {
       if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
       const std::unique_ptr<StoredFile> opened = TRY(open_source(output_.folder, file.name));
       const std::string text = TRY(read_text(*opened, max_config_bytes));
-      TRY(in_file(opened->path(), visit_json(text, [](const JsonPath&, const JsonValue&) {})));
+      TRY(in_file(opened->path(), JsonTree::parse(text)));
     }
     return {};
   }

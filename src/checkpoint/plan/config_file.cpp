@@ -77,7 +77,7 @@ std::string_view list_key(const JsonTree& tree, JsonTree::Node description) {
   bool groups = false, bitsandbytes = false;
   for (const JsonTree::Node member : tree.members(description)) {
     const std::string key = tree.key(member);
-    if (key == "quant_method" && tree.kind(member) == JsonKind::string) method = unquoted(tree.text(member));
+    if (key == "quant_method" && tree.kind(member) == JsonKind::string) method = tree.string(member);
     groups = groups || key == "config_groups";
     bitsandbytes = bitsandbytes || ((key == "load_in_4bit" || key == "load_in_8bit") && tree.text(member) == "true");
   }
@@ -98,37 +98,36 @@ Error no_list(const std::string& key, std::string_view value) {
 // Adds modules to the lists of one description; to a new one if it has none. `names`: with quotes.
 Result<void> add_unquantized(JsonTree& tree, JsonTree::Node description, const std::vector<std::string>& names) {
   const std::string_view own = list_key(tree, description);
+  const std::string all = fmt::format("[{}]", fmt::join(names, ", "));
   bool listed = false;
   for (const JsonTree::Node member : tree.members(description)) {
     const std::string key = tree.key(member);
     if (!is_module_list(key)) continue;
     const bool is_null = tree.text(member) == "null";
     if (!is_null && tree.kind(member) != JsonKind::array) return no_list(key, tree.text(member));
-    const std::string_view list = is_null ? "[]" : tree.text(member);
-    const std::vector<std::string_view> elements = TRY(elements_of(list));
-    const std::set<std::string_view> there(elements.begin(), elements.end());
-    std::vector<std::string> added;
-    std::ranges::copy_if(names, std::back_inserter(added), [&](const auto& name) { return !there.contains(name); });
-    if (is_null || !added.empty()) tree.replace(member, TRY(with_elements(list, added)));
+    if (is_null) tree.replace(member, all);
+    std::set<std::string_view> there;
+    for (const JsonTree::Node element : tree.members(member)) there.insert(tree.text(element));
+    for (const std::string& name : names) {
+      if (!is_null && !there.contains(name)) tree.prepend_element(member, name);
+    }
     listed = listed || !is_null || key == own;
   }
-  if (!listed) tree.prepend(description, own, fmt::format("[{}]", fmt::join(names, ", ")));
+  if (!listed) tree.prepend(description, own, all);
   return {};
 }
 
 // Puts the new entries in the places of those of a list.
-Result<void> rename_entries(JsonTree& tree, JsonTree::Node list, const file_conversion::NewEntries& renamed) {
-  if (tree.kind(list) != JsonKind::array) return {};
-  std::map<std::size_t, std::vector<std::string>> changed;
-  const std::vector<std::string_view> elements = TRY(elements_of(tree.text(list)));
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    if (!elements[i].starts_with('"')) continue;
-    const auto found = renamed.find(unquoted(elements[i]));
-    if (found == renamed.end()) continue;
-    for (const std::string& entry : found->second) changed[i].push_back(json_quoted(entry));
+void rename_entries(JsonTree& tree, JsonTree::Node list, const file_conversion::NewEntries& renamed) {
+  if (tree.kind(list) != JsonKind::array) return;
+  for (const JsonTree::Node element : tree.members(list)) {
+    if (tree.kind(element) != JsonKind::string) continue;
+    const auto found = renamed.find(tree.string(element));
+    if (found == renamed.end() || found->second.empty()) continue;
+    std::vector<std::string> entries;
+    for (const std::string& entry : found->second) entries.push_back(json_quoted(entry));
+    tree.replace_element(element, std::move(entries));
   }
-  if (!changed.empty()) tree.replace(list, TRY(with_elements(tree.text(list), {}, changed)));
-  return {};
 }
 
 void rename_key(JsonTree& tree, JsonTree::Node member, const file_conversion::NewEntries& renamed) {
@@ -136,16 +135,16 @@ void rename_key(JsonTree& tree, JsonTree::Node member, const file_conversion::Ne
   if (found != renamed.end() && found->second.size() == 1) tree.rename(member, found->second.front());
 }
 
-Result<void> rename_modules(JsonTree& tree, JsonTree::Node description, const file_conversion::NewEntries& renamed) {
+void rename_modules(JsonTree& tree, JsonTree::Node description, const file_conversion::NewEntries& renamed) {
   for (const JsonTree::Node member : tree.members(description)) {
     const std::string key = tree.key(member);
     const bool is_object = tree.kind(member) == JsonKind::object;
     if (is_module_list(key)) {
-      TRY(rename_entries(tree, member, renamed));
-    } else if (key == "config_groups") {
+      rename_entries(tree, member, renamed);
+    } else if (is_object && key == "config_groups") {
       for (const JsonTree::Node group : tree.members(member)) {
         for (const JsonTree::Node of_group : tree.members(group)) {
-          if (tree.key(of_group) == "targets") TRY(rename_entries(tree, of_group, renamed));
+          if (tree.key(of_group) == "targets") rename_entries(tree, of_group, renamed);
         }
       }
     } else if (is_object && file_conversion::has_modules_as_keys(key)) {
@@ -154,7 +153,6 @@ Result<void> rename_modules(JsonTree& tree, JsonTree::Node description, const fi
       rename_key(tree, member, renamed);
     }
   }
-  return {};
 }
 
 // quantize_config.json of GPTQ and quant_config.json of AWQ are descriptions as a whole, as are entries of metadata.
@@ -181,7 +179,7 @@ Result<std::string> with_dtype(std::string_view text, DType dtype) {
   JsonTree tree = TRY(JsonTree::parse(text));
   for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
     if (tree.kind(member) != JsonKind::string || (key != "torch_dtype" && key != "dtype")) return;
-    const std::string word = unquoted(tree.text(member));
+    const std::string word = tree.string(member);
     if (!names_a_float(word)) return;
     const std::string prefix(word.starts_with(torch_prefix) ? torch_prefix : "");
     tree.replace(member, json_quoted(prefix + std::string(name(dtype))));
@@ -231,7 +229,7 @@ Result<std::string> with_new_entries(std::string_view text, const file_conversio
                                      std::string_view file_name) {
   JsonTree tree = TRY(JsonTree::parse(text));
   for (const JsonTree::Node description : descriptions_of(tree, file_name)) {
-    TRY(rename_modules(tree, description, renamed));
+    rename_modules(tree, description, renamed);
   }
   return tree.changed();
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
-#include "checkpoint/source/json_text.hpp"
+#include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "convert/plan/conversion_json.hpp"
 #include "dtype/error_places.hpp"

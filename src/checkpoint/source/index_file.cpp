@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "checkpoint/source/json_text.hpp"
+#include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/store/file_name.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::checkpoint {
@@ -26,43 +27,33 @@ std::string map_text(const std::map<std::string, std::string>& weight_map) {
 }  // namespace
 
 Result<WeightMap> parse_index(std::string_view text, const std::string& path) {
+  const auto wrong = [&](std::string message, std::string tensor = {}) {
+    return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = std::move(tensor), .file = path};
+  };
+  const JsonTree tree = TRY(in_file(path, JsonTree::parse(text)));
   WeightMap map;
   bool has_map = false;
-  std::optional<Error> wrong;
-  const auto fail = [&](std::string message, std::string tensor = {}) {
-    if (wrong) return;
-    wrong = Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = std::move(tensor), .file = path};
-  };
-  Result<void> visited = visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
-    if (keys.empty() || keys[0] != "weight_map") return;
-    if (keys.size() == 1) {
-      if (has_map) fail("weight_map occurs twice");
-      has_map = true;
-      if (value.kind != JsonKind::object) fail("weight_map is not an object");
-    } else if (keys.size() != 2 || value.kind != JsonKind::string) {
-      fail("weight_map does not name a file", keys[1]);
-    } else {
-      map.emplace_back(keys[1], unquoted(value.text));
-      if (Result<void> named = check_file_name(map.back().second, path); !named) {
-        if (!wrong) wrong = std::move(named).error();
-      }
+  for (const JsonTree::Node member : tree.members(tree.root())) {
+    if (tree.key(member) != "weight_map") continue;
+    if (has_map) return wrong("weight_map occurs twice");
+    has_map = true;
+    if (tree.kind(member) != JsonKind::object) return wrong("weight_map is not an object");
+    for (const JsonTree::Node file : tree.members(member)) {
+      if (tree.kind(file) != JsonKind::string) return wrong("weight_map does not name a file", tree.key(file));
+      map.emplace_back(tree.key(file), tree.string(file));
+      TRY(check_file_name(map.back().second, path));
     }
-  });
-  if (!visited) {
-    visited.error().file = path;
-    return std::move(visited).error();
   }
-  if (!has_map) fail("the index has no weight_map");
-  if (wrong) return *std::move(wrong);
+  if (!has_map) return wrong("the index has no weight_map");
   std::vector<const std::pair<std::string, std::string>*> sorted;
   sorted.reserve(map.size());
   for (const auto& entry : map) sorted.push_back(&entry);
   std::ranges::stable_sort(sorted, {}, [](const auto* entry) -> const std::string& { return entry->first; });
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i]->first != sorted[i - 1]->first) continue;
-    fail(fmt::format("the index names it twice, in \"{}\" and \"{}\"", sorted[i - 1]->second, sorted[i]->second),
-         sorted[i]->first);
-    return *std::move(wrong);
+    return wrong(
+        fmt::format("the index names it twice, in \"{}\" and \"{}\"", sorted[i - 1]->second, sorted[i]->second),
+        sorted[i]->first);
   }
   return map;
 }
@@ -73,37 +64,23 @@ Result<std::string> rewritten_index(std::string_view text, std::uint64_t total_s
     return fmt::format("{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {}\n}}\n", total_size,
                        map_text(weight_map));
   }
-  std::optional<JsonValue> size;
-  std::optional<JsonValue> metadata;
-  std::optional<JsonValue> map;
-  JsonValue document;
-  TRY(visit_json(text, [&](const JsonPath& keys, const JsonValue& value) {
-    if (keys.empty()) document = value;
-    if (keys.size() == 1 && keys[0] == "metadata") metadata = value;
-    if (keys.size() == 1 && keys[0] == "weight_map") map = value;
-    if (keys.size() == 2 && keys[0] == "metadata" && keys[1] == "total_size") size = value;
-  }));
-  std::vector<JsonEdit> edits;
-  if (size) {
-    edits.push_back({.begin = size->begin, .length = size->text.size(), .text = std::to_string(total_size)});
-  } else if (metadata && metadata->kind == JsonKind::object) {
-    const bool empty = metadata->text.find('"') == std::string_view::npos;
-    edits.push_back({.begin = metadata->begin + 1,
-                     .length = 0,
-                     .text = fmt::format("\"total_size\": {}{}", total_size, empty ? "" : ", ")});
-  } else if (metadata) {
-    edits.push_back({.begin = metadata->begin,
-                     .length = metadata->text.size(),
-                     .text = fmt::format("{{\"total_size\": {}}}", total_size)});
+  JsonTree tree = TRY(JsonTree::parse(text));
+  const std::optional<JsonTree::Node> map = tree.find(tree.root(), "weight_map");
+  if (map && !weight_map.empty()) tree.replace(*map, map_text(weight_map));
+  const std::optional<JsonTree::Node> metadata = tree.find(tree.root(), "metadata");
+  if (!metadata) {
+    std::string changed = TRY(tree.changed());
+    return changed.insert(changed.find('{') + 1, fmt::format("\n  \"metadata\": {{\"total_size\": {}}},", total_size));
+  }
+  const std::string size = std::to_string(total_size);
+  if (tree.kind(*metadata) != JsonKind::object) {
+    tree.replace(*metadata, fmt::format("{{\"total_size\": {}}}", size));
+  } else if (const std::optional<JsonTree::Node> old = tree.find(*metadata, "total_size")) {
+    tree.replace(*old, size);
   } else {
-    edits.push_back({.begin = document.begin + 1,
-                     .length = 0,
-                     .text = fmt::format("\n  \"metadata\": {{\"total_size\": {}}},", total_size)});
+    tree.prepend(*metadata, "total_size", size);
   }
-  if (map && !weight_map.empty()) {
-    edits.push_back({.begin = map->begin, .length = map->text.size(), .text = map_text(weight_map)});
-  }
-  return edited(text, std::move(edits));
+  return tree.changed();
 }
 
 }  // namespace tensorcast::checkpoint

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,9 @@ std::string changed(const JsonTree& tree) {
 }
 
 JsonTree::Node member(const JsonTree& tree, JsonTree::Node node, std::string_view key) {
-  for (const JsonTree::Node each : tree.members(node)) {
-    if (tree.key(each) == key) return each;
-  }
-  ADD_FAILURE() << key;
-  return node;
+  const std::optional<JsonTree::Node> found = tree.find(node, key);
+  EXPECT_TRUE(found) << key;
+  return found.value_or(node);
 }
 
 TEST(JsonTree, HasMembersInTheirOrder) {
@@ -41,8 +40,35 @@ TEST(JsonTree, HasMembersInTheirOrder) {
   const std::vector<std::string> wanted = {"b={\"x\": 1, \"\\u0061\" : [{\"y\": 2}], \"x\": {}}", "b.x=1",
                                            "b.a=[{\"y\": 2}]", "b.x={}", "a=null"};
   EXPECT_EQ(seen, wanted);
-  EXPECT_EQ(parsed("[{\"a\": 1}]").members(0), std::vector<JsonTree::Node>());
-  EXPECT_FALSE(JsonTree::parse("{\"a\": 1,}"));
+}
+
+TEST(JsonTree, HasEveryValueWithItsPlace) {
+  const JsonTree tree = parsed(" {\"a\": [1, {\"b\\\"\": \"x,]}\"}, []], \"c\":{} , \"d\" : null}");
+  std::vector<std::string> seen;
+  for (JsonTree::Node node = 0; node <= tree.root(); ++node) {
+    seen.push_back(tree.key(node) + "/" + std::string(tree.text(node)));
+  }
+  const std::vector<std::string> wanted = {"/1",
+                                           "b\"/\"x,]}\"",
+                                           "/{\"b\\\"\": \"x,]}\"}",
+                                           "/[]",
+                                           "a/[1, {\"b\\\"\": \"x,]}\"}, []]",
+                                           "c/{}",
+                                           "d/null",
+                                           "/{\"a\": [1, {\"b\\\"\": \"x,]}\"}, []], \"c\":{} , \"d\" : null}"};
+  EXPECT_EQ(seen, wanted);
+  EXPECT_EQ(parsed("\xEF\xBB\xBF\n1").text(0), "1");
+}
+
+TEST(JsonTree, FailsOnOtherText) {
+  const std::string deep = std::string(101, '[') + std::string(101, ']');
+  for (const std::string& text : {std::string(), std::string("{"), std::string("{\"a\" 1}"), std::string("[1,]"),
+                                  std::string("{}\0", 3), deep, std::string(1000000, '[')}) {
+    const Result<JsonTree> tree = JsonTree::parse(text);
+    ASSERT_FALSE(tree);
+    EXPECT_EQ(tree.error().code, ErrorCode::parse);
+  }
+  EXPECT_TRUE(JsonTree::parse(deep.substr(1, 200)));
 }
 
 TEST(JsonTree, RemovesMembersSideBySide) {
@@ -103,15 +129,24 @@ TEST(JsonTree, WritesNothingButWhatIsMeant) {
     ASSERT_FALSE(text) << wrong;
     EXPECT_EQ(text.error().code, ErrorCode::internal);
   }
-  EXPECT_FALSE(with_elements("[]", std::vector<std::string>{"1, 2"}));
+  JsonTree list = parsed("[]");
+  list.prepend_element(list.root(), "1, 2");
+  EXPECT_FALSE(list.changed());
 }
 
 TEST(JsonTree, ChangesElements) {
-  const std::vector<std::string> added = {"\"x\"", "\"y\""};
-  EXPECT_EQ(*with_elements("[]", added), "[\"x\", \"y\"]");
-  EXPECT_EQ(*with_elements("[\n]", added), "[\"x\", \"y\"\n]");
-  EXPECT_EQ(*with_elements("[\n  1,[2, 3] ]", added), "[\"x\", \"y\", \n  1,[2, 3] ]");
-  EXPECT_EQ(*with_elements("[ 1 ,[2, 3]]", {}, {{1, {"4", "5"}}}), "[ 1 ,4, 5]");
+  const auto with_two = [](std::string_view text) {
+    JsonTree tree = parsed(text);
+    tree.prepend_element(tree.root(), "\"x\"");
+    tree.prepend_element(tree.root(), "\"y\"");
+    return changed(tree);
+  };
+  EXPECT_EQ(with_two("[]"), "[\"x\", \"y\"]");
+  EXPECT_EQ(with_two("[\n]"), "[\"x\", \"y\"\n]");
+  EXPECT_EQ(with_two("[\n  1,[2, 3] ]"), "[\"x\", \"y\", \n  1,[2, 3] ]");
+  JsonTree tree = parsed("[ 1 ,[2, 3]]");
+  tree.replace_element(tree.members(tree.root()).back(), {"4", "5"});
+  EXPECT_EQ(changed(tree), "[ 1 ,4, 5]");
 }
 
 }  // namespace
