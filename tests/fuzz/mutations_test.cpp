@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-#include "checkpoint/text_fuzzing.hpp"
+#include "checkpoint_texts.hpp"
 #include "formats/format_fuzzing.hpp"
 #include "tensorcast/model.hpp"
 #include "whole_conversion.hpp"
@@ -113,7 +113,7 @@ TEST(Mutations, OfRuns) {
 // Indexes, configs, plans and records of checkpoints; the first byte says which it is, and stays.
 TEST(Mutations, OfTextsOfCheckpoints) {
   int count = 0;
-  const fs::path corpus = fs::path(TENSORCAST_SOURCE_DIR) / "src/checkpoint/corpus/checkpoint_text_fuzz";
+  const fs::path corpus = fs::path(TENSORCAST_SOURCE_DIR) / "tests/fuzz/corpus/checkpoint_text_fuzz";
   for (const auto& entry : fs::directory_iterator(corpus)) {
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
