@@ -207,13 +207,13 @@ struct TensorFile::State {
     return input.reader->tensors().size() + static_cast<std::size_t>(found - layers.begin());
   }
 
-  // The elements of a tensor, once it is numbers.
-  Result<std::uint64_t> count_of(std::size_t index) {
+  // What indices count: of a tensor in blocks, the weight that they are decoded to.
+  Result<const TensorInfo*> numbers_of(std::size_t index) {
     const TensorInfo& info = input.reader->tensors()[index];
     if (info.problem) return *info.problem;
-    if (info.dtype != DType::undefined) return info.count;
+    if (info.dtype != DType::undefined) return &info;
     const std::size_t place = TRY(decoded_index(index));
-    return decoded->tensors()[place].count;
+    return &decoded->tensors()[place];
   }
 
   Result<void> read_numbers(std::size_t index, std::uint64_t first, std::uint64_t count, const MutableTensorView& out,
@@ -252,14 +252,6 @@ struct TensorFile::State {
     TRY(check_range(info, first, count));
     return file_conversion::read_decoded(*decoded, from, first, count, out,
                                          file_conversion::with_seed_of(options, info.name), execution);
-  }
-
-  // The dimensions that indices count: of numbers those of the weight.
-  Result<std::vector<std::int64_t>> shape_of(std::size_t index) {
-    const TensorInfo& info = input.reader->tensors()[index];
-    if (info.problem) return *info.problem;
-    if (info.dtype != DType::undefined) return info.shape;
-    return decoded->tensors()[TRY(decoded_index(index))].shape;
   }
 
   Result<void> read_part(std::size_t index, const formats::ArrayPart& part, const MutableTensorView& out,
@@ -337,7 +329,7 @@ Result<Tensor> TensorFile::read(std::size_t index, DType dtype, const CastOption
                                 const Execution& execution) {
   return read_with(index, [&]() -> Result<Tensor> {
     if (!is_castable(dtype)) return invalid(fmt::format("elements are not read as {}", name(dtype)));
-    const std::uint64_t count = TRY(state_->count_of(index));
+    const std::uint64_t count = TRY(state_->numbers_of(index))->count;
     auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
     const std::vector<std::int64_t>& shape = state_->input.reader->tensors()[index].shape;
     TRY(state_->read_numbers(index, 0, count, {dtype, shape, buffer->span()}, options, execution));
@@ -373,7 +365,7 @@ Result<void> TensorFile::read_slice(std::size_t index, std::span<const IndexRang
                                     const CastOptions& options, const Execution& execution) {
   return read_with(index, [&]() -> Result<void> {
     if (!is_castable(out.dtype)) return invalid(fmt::format("elements are not read as {}", name(out.dtype)));
-    const std::vector<std::int64_t> shape = TRY(state_->shape_of(index));
+    const std::vector<std::int64_t>& shape = TRY(state_->numbers_of(index))->shape;
     const formats::ArrayPart part = TRY(formats::ArrayPart::create(shape, slice));
     if (storage_bytes(out.dtype, part.count()) != out.bytes.size()) {
       return invalid(fmt::format("{} elements of {} take {} bytes, not {}", part.count(), name(out.dtype),

@@ -227,6 +227,14 @@ TEST(TensorFile, ReadsBlocksOfGgmlAsBytesAndAsNumbers) {
   EXPECT_EQ(refused.error().tensor, "w");
   EXPECT_EQ(refused.error().file, "model");
 
+  // As the first that is read of a file.
+  Result<TensorFile> again = TensorFile::open(memory_source(std::as_bytes(std::span(bytes))), "model");
+  const IndexRange slice[] = {{1, 2}, {31, 32}};
+  float number = 0;
+  ASSERT_TRUE(
+      again->read_slice(0, slice, {DType::float32, {1, 1}, std::as_writable_bytes(std::span(&number, 1))}).ok());
+  EXPECT_EQ(number, -15.5F);
+
   const io::TestFolder folder;
   io::put_file(folder / "model.gguf", bytes);
   EXPECT_EQ(read_tensor(folder / "model.gguf").error().message, "elements of type Q8_0 are not supported");
