@@ -8,6 +8,7 @@
 
 #include "convert/plan/conversion_json.hpp"
 #include "formats/metadata_text.hpp"
+#include "quantized/layout/description_json.hpp"
 #include "tensorcast/version.hpp"
 
 namespace tensorcast::file_conversion {
@@ -39,8 +40,9 @@ std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& 
 nlohmann::json scale_entries(const formats::Metadata& metadata) {
   const std::string* const text = formats::find_text(metadata, scale_key);
   if (text == nullptr) return nullptr;
-  nlohmann::json entries = nlohmann::json::parse(*text, nullptr, false);
-  return entries.is_array() ? entries : nlohmann::json();
+  // Those of a large model name many tensors, so that memory has a bound and not the text.
+  Result<nlohmann::json> entries = quantized::parse_description(*text, quantized::KeptValues::all);
+  return entries && entries->is_array() ? *std::move(entries) : nlohmann::json();
 }
 
 // How many entries two lists begin with that are the same.
