@@ -289,6 +289,7 @@ Result<CheckpointSummary> inspect_checkpoint(const std::string& path) {
       for (QuantizedLayer& layer : quantized::summary_of(found, reader.tensors(), name_prefix(model))) {
         summary.layers.push_back(std::move(layer));
       }
+      if (!opened.unread.empty()) summary.warnings.push_back(name_prefix(model) + opened.unread);
       const quantized::ScaleRemarks remarks = quantized::scale_remarks(found, reader);
       for (const std::string& warning : remarks.warnings) summary.warnings.push_back(name_prefix(model) + warning);
       for (const std::string& note : remarks.notes) summary.notes.push_back(name_prefix(model) + note);

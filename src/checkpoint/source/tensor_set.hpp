@@ -21,6 +21,7 @@ void add_model(const SourceCheckpoint& checkpoint, const SourceModel& model, Sha
 struct OpenedModel {
   file_conversion::OpenedInput input;
   const ShardReader* shards = nullptr;  // the reader of `input`; null: it is that of a file
+  std::string unread = {};              // a sentence about a configuration that cannot be read; "": there is none
 
   [[nodiscard]] quantized::FoundLayers layers() const { return file_conversion::layers_of(input); }
   // Returns the file of a tensor.
