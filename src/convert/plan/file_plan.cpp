@@ -124,7 +124,8 @@ class Planner final : public TensorPlanner {
     Decisions decisions = decided ? *std::move(decided) : TRY(decide_all(tensors, layers));
     const std::vector<QuantizedPart> quantized = find_quantized(tensors, model.claim);
     Renamed renamed;
-    std::vector<PlannedTensor> plan;  // of one tensor of the input
+    std::vector<std::size_t> copied_codes;  // that nothing describes
+    std::vector<PlannedTensor> plan;        // of one tensor of the input
     for (std::size_t index = 0; index <= tensors.size(); ++index) {
       TRY(rename(plan, renamed));
       for (PlannedTensor& planned : plan) add(std::move(planned));
@@ -158,7 +159,12 @@ class Planner final : public TensorPlanner {
       planned.source = index;
       planned.quantized = quantized[index].role != QuantizedRole::none;
       TRY(leave_quantized(planned, tensors, quantized, model.claim, layers));
+      const bool are_codes = quantized[index].role == QuantizedRole::codes && !request_.raw_codes;
+      if (are_codes && planned.reason.why == TypeReason::not_floating && !layer) copied_codes.push_back(index);
       plan.push_back(std::move(planned));
+    }
+    if (std::string warning = warning_of_mx_codes(tensors, quantized, copied_codes); !warning.empty()) {
+      model.warnings.push_back(std::move(warning));
     }
     return check_names_differ(renamed.before, renamed.after);
   }

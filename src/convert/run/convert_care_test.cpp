@@ -95,6 +95,21 @@ TEST_F(ConvertCare, WeightsWithScalesBesideThem) {
   }
 }
 
+TEST_F(ConvertCare, CodesThatNothingDescribesAreTold) {
+  const auto warnings_of = [&](std::vector<std::int64_t> codes) {
+    const std::string in = put({matrix("a.weight", DType::uint8, codes), matrix("a.weight_scale", DType::uint8, {4, 2}),
+                                matrix("b.weight", DType::float32, {4, 4})});
+    ConvertRequest of = request(in, out_, DType::bfloat16);
+    of.overwrite = true;
+    return convert_ok(of).warnings;
+  };
+  const std::vector<std::string> told = {
+      "\"a.weight\" has codes that \"a.weight_scale\" scales, in a spelling that is not decoded: they are copied"};
+  EXPECT_EQ(warnings_of({4, 32}), told);                        // of four bits
+  EXPECT_EQ(warnings_of({4, 48}), told);                        // of six
+  EXPECT_EQ(warnings_of({4, 40}), std::vector<std::string>());  // nobody knows
+}
+
 TEST_F(ConvertCare, ScalesBesideThatAreNoReasonToRefuse) {
   ConvertRequest convert =
       request(put({matrix("a.weight", DType::bfloat16, {4}), matrix("a.weight_scale", DType::float32, {1}),
