@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "block/gguf/gguf_search.hpp"
 #include "block/recipe/float_steps.hpp"
 #include "block/recipe/run_encoder.hpp"
 #include "block/recipe/scale_rule_mx.hpp"
@@ -26,15 +27,6 @@ int low_byte(float x) noexcept {
 
 // 1 / d, or 0.
 float inverse(float d) noexcept { return d != 0.0f ? 1.0f / d : 0.0f; }
-
-// The first of the numbers whose magnitude is largest.
-float first_largest(const float* x) noexcept {
-  float size = 0.0f, found = 0.0f;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (size < magnitude(x[i])) size = magnitude(x[i]), found = x[i];
-  }
-  return found;
-}
 
 struct Range {
   float low = std::numeric_limits<float>::max(), high = -low;
@@ -64,7 +56,7 @@ void put_fifth_bits(const Codes& codes, std::uint8_t* bytes) noexcept {
 
 template <int levels>
 Codes symmetric_codes(const float* x, std::uint8_t* bytes) noexcept {
-  const float d = first_largest(x) / static_cast<float>(-levels / 2);
+  const float d = first_of_largest({x, count}) / static_cast<float>(-levels / 2);
   const float id = inverse(d);
   put_half(d, bytes);
   Codes codes;
@@ -90,24 +82,24 @@ Codes offset_codes(const float* x, std::uint8_t* bytes) noexcept {
   return codes;
 }
 
-void encode_q4_0(const float* x, std::uint8_t* bytes) noexcept {
+void encode_q4_0(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   put_nibbles(symmetric_codes<16>(x, bytes).data(), count, bytes + 2);
 }
-void encode_q4_1(const float* x, std::uint8_t* bytes) noexcept {
+void encode_q4_1(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   put_nibbles(offset_codes<16>(x, bytes).data(), count, bytes + 4);
 }
-void encode_q5_0(const float* x, std::uint8_t* bytes) noexcept {
+void encode_q5_0(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   const Codes codes = symmetric_codes<32>(x, bytes);
   put_fifth_bits(codes, bytes + 2);
   put_nibbles(codes.data(), count, bytes + 6);
 }
-void encode_q5_1(const float* x, std::uint8_t* bytes) noexcept {
+void encode_q5_1(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   const Codes codes = offset_codes<32>(x, bytes);
   put_fifth_bits(codes, bytes + 4);
   put_nibbles(codes.data(), count, bytes + 8);
 }
 
-void encode_q8_0(const float* x, std::uint8_t* bytes) noexcept {
+void encode_q8_0(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   float largest = 0.0f;
   for (std::size_t i = 0; i < count; ++i) largest = largest > magnitude(x[i]) ? largest : magnitude(x[i]);
   const float d = largest / 127.0f;
@@ -147,13 +139,13 @@ Extent extent_of(const float* x, std::size_t run) noexcept {
   return extent;
 }
 
-void encode_mxfp4(const float* x, std::uint8_t* bytes) noexcept {
+void encode_mxfp4(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   const BlockScale scale = mx::ggml(extent_of(x, count), {});
   bytes[0] = scale.code;
   put_float4(x, count, scale, bytes + 1);
 }
 
-void encode_nvfp4(const float* x, std::uint8_t* bytes) noexcept {
+void encode_nvfp4(const float* x, const float* /*importance*/, std::uint8_t* bytes) noexcept {
   constexpr std::size_t run = 16, runs = 4;
   for (std::size_t i = 0; i < runs; ++i) {
     const BlockScale scale = nv::ggml(extent_of(x + i * run, run), {});
@@ -162,22 +154,27 @@ void encode_nvfp4(const float* x, std::uint8_t* bytes) noexcept {
   }
 }
 
+using EncodeBlock = void (*)(const float* numbers, const float* importance, std::uint8_t* block) noexcept;
+
 // A format's blocks one by one: the definition.
-template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
-void encode_each(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
+template <GgufBlock format, EncodeBlock encode_block>
+void encode_each(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept {
   const GgufBlockSize size = block_size(format);
-  for (std::size_t i = 0; i < blocks; ++i) encode_block(numbers + i * size.elements, bytes + i * size.bytes);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const float* const of_block = importance == nullptr ? nullptr : importance + i * size.elements;
+    encode_block(numbers + i * size.elements, of_block, bytes + i * size.bytes);
+  }
 }
 
 // By the kernels of this CPU, and one by one where they stop.
-template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+template <GgufBlock format, EncodeBlock encode_block>
 void encode_many(const float* numbers, const float* /*importance*/, std::size_t blocks, std::uint8_t* bytes) noexcept {
   const GgufBlockSize size = block_size(format);
   const kernels::EncodeGgufFn encode = kernels::ops_of(active_target()).find_encode_gguf(format);
   for (std::size_t done = 0; done < blocks;) {
     done += encode(numbers + done * count, blocks - done, reinterpret_cast<std::byte*>(bytes + done * size.bytes));
     if (done == blocks) return;
-    encode_block(numbers + done * count, bytes + done * size.bytes);
+    encode_block(numbers + done * count, nullptr, bytes + done * size.bytes);
     ++done;
   }
 }
@@ -186,10 +183,12 @@ struct Encoders {
   GgufEncode definition = nullptr, fastest = nullptr;
 };
 
-template <GgufBlock format, void (*encode_block)(const float*, std::uint8_t*) noexcept>
+template <GgufBlock format, EncodeBlock encode_block>
 constexpr Encoders by_kernels = {encode_each<format, encode_block>, encode_many<format, encode_block>};
 
 constexpr Encoders alone(GgufEncode encode) noexcept { return {encode, encode}; }
+template <GgufBlock format, EncodeBlock encode_block>
+constexpr Encoders one_by_one = alone(encode_each<format, encode_block>);
 
 struct EncoderRow {
   GgufBlock format;
@@ -200,15 +199,15 @@ constexpr EncoderRow encoder_rows[] = {{GgufBlock::q4_0, by_kernels<GgufBlock::q
                                        {GgufBlock::q5_0, by_kernels<GgufBlock::q5_0, encode_q5_0>},
                                        {GgufBlock::q5_1, by_kernels<GgufBlock::q5_1, encode_q5_1>},
                                        {GgufBlock::q8_0, by_kernels<GgufBlock::q8_0, encode_q8_0>},
-                                       {GgufBlock::q2_k, alone(encode_q2_k)},
-                                       {GgufBlock::q3_k, alone(encode_q3_k)},
+                                       {GgufBlock::q2_k, one_by_one<GgufBlock::q2_k, encode_q2_k>},
+                                       {GgufBlock::q3_k, one_by_one<GgufBlock::q3_k, encode_q3_k>},
                                        {GgufBlock::q4_k, alone(encode_q4_k)},
                                        {GgufBlock::q5_k, alone(encode_q5_k)},
-                                       {GgufBlock::q6_k, alone(encode_q6_k)},
-                                       {GgufBlock::iq4_nl, alone(encode_iq4_nl)},
-                                       {GgufBlock::iq4_xs, alone(encode_iq4_xs)},
-                                       {GgufBlock::mxfp4, alone(encode_each<GgufBlock::mxfp4, encode_mxfp4>)},
-                                       {GgufBlock::nvfp4, alone(encode_each<GgufBlock::nvfp4, encode_nvfp4>)}};
+                                       {GgufBlock::q6_k, one_by_one<GgufBlock::q6_k, encode_q6_k>},
+                                       {GgufBlock::iq4_nl, one_by_one<GgufBlock::iq4_nl, encode_iq4_nl>},
+                                       {GgufBlock::iq4_xs, one_by_one<GgufBlock::iq4_xs, encode_iq4_xs>},
+                                       {GgufBlock::mxfp4, one_by_one<GgufBlock::mxfp4, encode_mxfp4>},
+                                       {GgufBlock::nvfp4, one_by_one<GgufBlock::nvfp4, encode_nvfp4>}};
 
 Encoders encoders_of(GgufBlock format) noexcept {
   const EncoderRow* const found = find_row(encoder_rows, &EncoderRow::format, format);

@@ -21,14 +21,14 @@ using GgufEncode = void (*)(const float* numbers, const float* importance, std::
 // Reports whether importance changes the format's blocks.
 [[nodiscard]] bool weighs_importance(GgufBlock format) noexcept;
 
-// In gguf_k_encode.cpp and gguf_few_bits.cpp.
-void encode_q2_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
-void encode_q3_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
+// In gguf_k_encode.cpp and gguf_few_bits.cpp: many blocks, or one.
 void encode_q4_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
 void encode_q5_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
-void encode_q6_k(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
-void encode_iq4_nl(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
-void encode_iq4_xs(const float* numbers, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept;
+void encode_q2_k(const float* numbers, const float* importance, std::uint8_t* block) noexcept;
+void encode_q3_k(const float* numbers, const float* importance, std::uint8_t* block) noexcept;
+void encode_q6_k(const float* numbers, const float* importance, std::uint8_t* block) noexcept;
+void encode_iq4_nl(const float* numbers, const float* importance, std::uint8_t* block) noexcept;
+void encode_iq4_xs(const float* numbers, const float* importance, std::uint8_t* block) noexcept;
 
 // Little endian. A number out of float16's range becomes infinity.
 void put_half(float number, std::uint8_t* bytes) noexcept;

@@ -27,43 +27,6 @@ float fit_fifteenths(const ShortRuns& x, ShortCodes& codes) noexcept {
   return largest / 15.0f;
 }
 
-void encode_q2_k_block(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
-  constexpr int most = 3;
-  std::array<std::uint8_t, k_elements> codes;
-  std::array<float, short_run> weights;
-  ShortRuns scales, minima, sums;
-  const float mean = importance == nullptr ? 0.0f : mean_of_squares({x, k_elements}, 1.0f);
-  for (std::size_t j = 0; j < short_runs; ++j) {
-    const std::span<const float> run(x + short_run * j, short_run);
-    if (importance != nullptr) {
-      set_weights(run, importance + short_run * j, mean, weights.data());
-      sums[j] = sum_of(weights);
-    } else {
-      std::transform(run.begin(), run.end(), weights.begin(), magnitude);
-    }
-    const auto [scale, minimum] =
-        fit_offset(run, weights.data(), most, importance != nullptr ? weighed_search : short_search,
-                   importance == nullptr, codes.data() + short_run * j);
-    scales[j] = scale;
-    minima[j] = minimum;
-  }
-  ShortCodes scale_codes, minimum_codes;
-  const auto fit = [&](const ShortRuns& numbers, ShortCodes& made) {
-    return importance == nullptr ? fit_fifteenths(numbers, made) : fit_positive(numbers, sums.data(), 15, made.data());
-  };
-  const float scale_unit = fit(scales, scale_codes), minimum_unit = fit(minima, minimum_codes);
-  put_half(scale_unit, bytes + 80);
-  put_half(minimum_unit, bytes + 82);
-  const float d = half_number(scale_unit), dmin = half_number(minimum_unit);
-  for (std::size_t j = 0; j < short_runs; ++j) {
-    bytes[j] = static_cast<std::uint8_t>(scale_codes[j] | minimum_codes[j] << 4);
-    const float scale = d * static_cast<float>(bytes[j] & 15), minimum = dmin * static_cast<float>(bytes[j] >> 4);
-    // The codes of the search remain where the stored scale is 0.
-    if (scale != 0.0f) set_codes<short_run>(x + short_run * j, scale, minimum, 0, most, codes.data() + short_run * j);
-  }
-  put_two_bits(codes.data(), bytes + 16);
-}
-
 // 16 scales of six bits: four bits of each in eight bytes, then two bits in four.
 void put_q3_k_scales(const ShortCodes& codes, std::uint8_t* bytes) noexcept {
   std::fill_n(bytes, 12, std::uint8_t{0});
@@ -71,49 +34,6 @@ void put_q3_k_scales(const ShortCodes& codes, std::uint8_t* bytes) noexcept {
     bytes[j % 8] = static_cast<std::uint8_t>(bytes[j % 8] | (codes[j] & 15) << (j / 8 * 4));
     bytes[8 + j % 4] = static_cast<std::uint8_t>(bytes[8 + j % 4] | codes[j] >> 4 << (j / 4 * 2));
   }
-}
-
-void encode_q3_k_block(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
-  constexpr int zero = 4, scale_zero = 32;
-  std::array<std::uint8_t, k_elements> codes;
-  std::array<float, short_run> weights;
-  ShortRuns scales, sums;
-  const float mean = importance == nullptr ? 0.0f : mean_of_squares({x, k_elements}, 2.0f);
-  for (std::size_t j = 0; j < short_runs; ++j) {
-    const std::span<const float> run(x + short_run * j, short_run);
-    std::uint8_t* const of_run = codes.data() + short_run * j;
-    if (importance == nullptr) {
-      scales[j] = fit_signed_codes(run, zero, of_run);
-      continue;
-    }
-    set_weights(run, importance + short_run * j, mean, weights.data());
-    sums[j] = sum_of(weights);
-    scales[j] = fit_signed(run, weights.data(), zero, of_run);
-  }
-  ShortCodes scale_codes{};
-  float unit = 0.0f;
-  if (importance != nullptr) {
-    unit = fit_signed(scales, sums.data(), scale_zero, scale_codes.data());
-  } else if (const float largest = first_of_largest(scales); largest != 0.0f) {
-    const float inverse = static_cast<float>(-scale_zero) / largest;
-    for (std::size_t j = 0; j < short_runs; ++j) {
-      const int code = static_cast<std::int8_t>(nearest_code(inverse * scales[j]));
-      scale_codes[j] = static_cast<std::uint8_t>(std::clamp(code, -scale_zero, scale_zero - 1) + scale_zero);
-    }
-    unit = 1.0f / inverse;
-  }
-  put_q3_k_scales(scale_codes, bytes + 96);
-  put_half(unit, bytes + 108);
-  const float d = half_number(unit);
-  for (std::size_t j = 0; j < short_runs; ++j) {
-    const float scale = d * static_cast<float>(scale_codes[j] - scale_zero);
-    // x + -0 is x for every number.
-    if (scale != 0.0f) {
-      set_codes<short_run>(x + short_run * j, scale, -0.0f, -zero, zero - 1, codes.data() + short_run * j);
-    }
-  }
-  put_one_bit(codes.data(), 2, bytes);
-  put_two_bits(codes.data(), bytes + 32);
 }
 
 constexpr std::array<int, 16> iq4_table = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -188,13 +108,95 @@ void put_iq4_nibbles(const float* x, float scale, std::uint8_t* bytes) noexcept 
   }
 }
 
-void encode_iq4_nl_block(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
+}  // namespace
+
+void encode_q2_k(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
+  constexpr int most = 3;
+  std::array<std::uint8_t, k_elements> codes;
+  std::array<float, short_run> weights;
+  ShortRuns scales, minima, sums;
+  const float mean = importance == nullptr ? 0.0f : mean_of_squares({x, k_elements}, 1.0f);
+  for (std::size_t j = 0; j < short_runs; ++j) {
+    const std::span<const float> run(x + short_run * j, short_run);
+    if (importance != nullptr) {
+      set_weights(run, importance + short_run * j, mean, weights.data());
+      sums[j] = sum_of(weights);
+    } else {
+      std::transform(run.begin(), run.end(), weights.begin(), magnitude);
+    }
+    const auto [scale, minimum] =
+        fit_offset(run, weights.data(), most, importance != nullptr ? weighed_search : short_search,
+                   importance == nullptr, codes.data() + short_run * j);
+    scales[j] = scale;
+    minima[j] = minimum;
+  }
+  ShortCodes scale_codes, minimum_codes;
+  const auto fit = [&](const ShortRuns& numbers, ShortCodes& made) {
+    return importance == nullptr ? fit_fifteenths(numbers, made) : fit_positive(numbers, sums.data(), 15, made.data());
+  };
+  const float scale_unit = fit(scales, scale_codes), minimum_unit = fit(minima, minimum_codes);
+  put_half(scale_unit, bytes + 80);
+  put_half(minimum_unit, bytes + 82);
+  const float d = half_number(scale_unit), dmin = half_number(minimum_unit);
+  for (std::size_t j = 0; j < short_runs; ++j) {
+    bytes[j] = static_cast<std::uint8_t>(scale_codes[j] | minimum_codes[j] << 4);
+    const float scale = d * static_cast<float>(bytes[j] & 15), minimum = dmin * static_cast<float>(bytes[j] >> 4);
+    // The codes of the search remain where the stored scale is 0.
+    if (scale != 0.0f) set_codes<short_run>(x + short_run * j, scale, minimum, 0, most, codes.data() + short_run * j);
+  }
+  put_two_bits(codes.data(), bytes + 16);
+}
+
+void encode_q3_k(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
+  constexpr int zero = 4, scale_zero = 32;
+  std::array<std::uint8_t, k_elements> codes;
+  std::array<float, short_run> weights;
+  ShortRuns scales, sums;
+  const float mean = importance == nullptr ? 0.0f : mean_of_squares({x, k_elements}, 2.0f);
+  for (std::size_t j = 0; j < short_runs; ++j) {
+    const std::span<const float> run(x + short_run * j, short_run);
+    std::uint8_t* const of_run = codes.data() + short_run * j;
+    if (importance == nullptr) {
+      scales[j] = fit_signed_codes(run, zero, of_run);
+      continue;
+    }
+    set_weights(run, importance + short_run * j, mean, weights.data());
+    sums[j] = sum_of(weights);
+    scales[j] = fit_signed(run, weights.data(), zero, of_run);
+  }
+  ShortCodes scale_codes{};
+  float unit = 0.0f;
+  if (importance != nullptr) {
+    unit = fit_signed(scales, sums.data(), scale_zero, scale_codes.data());
+  } else if (const float largest = first_of_largest(scales); largest != 0.0f) {
+    const float inverse = static_cast<float>(-scale_zero) / largest;
+    for (std::size_t j = 0; j < short_runs; ++j) {
+      const int code = static_cast<std::int8_t>(nearest_code(inverse * scales[j]));
+      scale_codes[j] = static_cast<std::uint8_t>(std::clamp(code, -scale_zero, scale_zero - 1) + scale_zero);
+    }
+    unit = 1.0f / inverse;
+  }
+  put_q3_k_scales(scale_codes, bytes + 96);
+  put_half(unit, bytes + 108);
+  const float d = half_number(unit);
+  for (std::size_t j = 0; j < short_runs; ++j) {
+    const float scale = d * static_cast<float>(scale_codes[j] - scale_zero);
+    // x + -0 is x for every number.
+    if (scale != 0.0f) {
+      set_codes<short_run>(x + short_run * j, scale, -0.0f, -zero, zero - 1, codes.data() + short_run * j);
+    }
+  }
+  put_one_bit(codes.data(), 2, bytes);
+  put_two_bits(codes.data(), bytes + 32);
+}
+
+void encode_iq4_nl(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
   const float scale = iq4_scales<1>(x, importance)[0];
   put_half(scale, bytes);
   put_iq4_nibbles(x, scale, bytes + 2);
 }
 
-void encode_iq4_xs_block(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
+void encode_iq4_xs(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
   constexpr std::size_t runs = k_elements / iq4_run;
   constexpr int zero = 32;
   const std::array<float, runs> scales = iq4_scales<runs>(x, importance);
@@ -211,29 +213,6 @@ void encode_iq4_xs_block(const float* x, const float* importance, std::uint8_t* 
     high = static_cast<std::uint8_t>(high | six_bits >> 4 << (j % 4 * 2));
     low = static_cast<std::uint8_t>(low | (six_bits & 15) << (j % 2 * 4));
   }
-}
-
-template <void (*encode_block)(const float*, const float*, std::uint8_t*) noexcept>
-void encode_weighed(const float* x, const float* importance, std::size_t blocks, std::uint8_t* bytes,
-                    GgufBlockSize size) noexcept {
-  for (std::size_t i = 0; i < blocks; ++i, x += size.elements, bytes += size.bytes) {
-    encode_block(x, importance == nullptr ? nullptr : importance + i * size.elements, bytes);
-  }
-}
-
-}  // namespace
-
-void encode_q2_k(const float* x, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept {
-  encode_weighed<encode_q2_k_block>(x, importance, blocks, bytes, block_size(GgufBlock::q2_k));
-}
-void encode_q3_k(const float* x, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept {
-  encode_weighed<encode_q3_k_block>(x, importance, blocks, bytes, block_size(GgufBlock::q3_k));
-}
-void encode_iq4_nl(const float* x, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept {
-  encode_weighed<encode_iq4_nl_block>(x, importance, blocks, bytes, block_size(GgufBlock::iq4_nl));
-}
-void encode_iq4_xs(const float* x, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept {
-  encode_weighed<encode_iq4_xs_block>(x, importance, blocks, bytes, block_size(GgufBlock::iq4_xs));
 }
 
 }  // namespace tensorcast::block

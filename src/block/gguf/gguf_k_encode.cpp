@@ -100,12 +100,9 @@ struct SignedRuns {
 void put_q6_k(const float* x, SignedRuns& runs, std::uint8_t* bytes) noexcept {
   constexpr std::size_t size = kernels::SignedFit::run;
   constexpr int zero = kernels::SignedFit::zero;
-  float largest = 0.0f, largest_size = 0.0f;
-  for (const float scale : runs.scales) {
-    if (magnitude(scale) > largest_size) largest_size = magnitude(scale), largest = scale;
-  }
+  const float largest = first_of_largest(runs.scales);
   std::fill_n(bytes, 210, std::uint8_t{0});
-  if (largest_size < smallest_run) return;
+  if (magnitude(largest) < smallest_run) return;
   const float inverse_scale = -128.0f / largest;
   const float d = half_number(1.0f / inverse_scale);
   put_half(1.0f / inverse_scale, bytes + 208);
@@ -188,14 +185,10 @@ void encode_q5_k(const float* x, const float* importance, std::size_t blocks, st
   encode_offset_runs({31, short_search, 176, put_q5_k}, x, importance, blocks, bytes);
 }
 
-void encode_q6_k(const float* x, const float* importance, std::size_t blocks, std::uint8_t* bytes) noexcept {
-  const kernels::FitSignedRunsFn fit = kernels::ops_of(active_target()).fit_signed_runs;
-  for (std::size_t i = 0; i < blocks; ++i, x += elements, bytes += 210) {
-    SignedRuns runs;
-    fit(x, importance == nullptr ? nullptr : importance + i * elements, signed_runs,
-        {runs.scales.data(), runs.codes.data()});
-    put_q6_k(x, runs, bytes);
-  }
+void encode_q6_k(const float* x, const float* importance, std::uint8_t* bytes) noexcept {
+  SignedRuns runs;
+  kernels::ops_of(active_target()).fit_signed_runs(x, importance, signed_runs, {runs.scales.data(), runs.codes.data()});
+  put_q6_k(x, runs, bytes);
 }
 
 }  // namespace tensorcast::block
