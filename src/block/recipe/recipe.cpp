@@ -80,65 +80,59 @@ constexpr auto mx_schemes = std::to_array<MxScheme>({
 constexpr std::string_view modelopt_scale = "2^ceil(log2(amax / max)) in float32, at least 2^-127";
 constexpr std::string_view ct_mx_scale = "as even, with a mantissa of 1 bit (e2m3: 3)";
 
-constexpr Row mxfp8(std::string_view recipe, std::string_view scale, std::string_view element, Recipe made,
-                    bool uses_dtype = false, bool is_from_source = false) {
-  return {{"mxfp8", recipe, "transformers-mxfp8", scale, element, uses_dtype, is_from_source}, made};
-}
-constexpr Row mxfp4(std::string_view recipe, std::string_view scale, std::string_view element, Recipe made,
-                    bool uses_dtype = false, bool is_from_source = false) {
-  return {{"mxfp4", recipe, "compressed-tensors", scale, element, uses_dtype, is_from_source}, made};
+constexpr Row mx_row(std::string_view scheme, std::string_view recipe, std::string_view scale, std::string_view element,
+                     Recipe made, bool uses_dtype = false, bool is_from_source = false) {
+  made.scales = e8m0;
+  const std::string_view spelling = std::ranges::find(mx_schemes, scheme, &MxScheme::scheme)->spelling;
+  return {{scheme, recipe, spelling, scale, element, uses_dtype, is_from_source}, made};
 }
 
 constexpr auto tool_mx = std::to_array<Row>({
-    mxfp8("te", "as rceil", rne_clamped, {.element = multiplied(e4m3, 8), .scale = each<mx::rceil>, .scales = e8m0},
-          false, true),
-    mxfp8("modelopt", modelopt_scale, rne_clamped,
-          {.element = multiplied(e4m3, 8), .scale = each<mx::modelopt_mxfp8>, .scales = e8m0}),
-    mxfp8("compressed-tensors", ct_mx_scale, rounded_quotient,
-          {.element = rounded(e4m3, 8, Zeros::negative_numbers), .scale = each<mx::compressed_tensors>, .scales = e8m0},
-          true),
-    mxfp8("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
-          {.element = multiplied(e4m3, 8), .scale = each<mx::deepgemm>, .scales = e8m0}),
-    mxfp8("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
-          {.element = rounded(e4m3, 8), .scale = each<mx::mlx>, .scales = e8m0, .undefined = UnspecifiedInputs::both},
-          true),
-    mxfp8("comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254", "nearest even of x / s; byte 0 divides by 0",
-          {.element = divided(e4m3, 8), .scale = each<mx::comfy>, .scales = e8m0}),
-    {{"mxfp6", "compressed-tensors", "compressed-tensors", ct_mx_scale, "nearest even of clamp(w(x / s))", true, false},
-     {.element = rounded(e2m3, 6), .scale = each<mx::compressed_tensors>, .scales = e8m0}},
-    mxfp4("modelopt", modelopt_scale, "x / s, ties towards zero; zeros become -0",
-          {.element =
-               {.element = e2m1, .bits = 4, .ties = Ties::towards_zero, .zeros = Zeros::always_negative, .nan_code = 8},
-           .scale = each<mx::modelopt_mxfp4>,
-           .scales = e8m0}),
-    mxfp4("compressed-tensors", ct_mx_scale, rounded_quotient,
-          {.element = rounded(e2m1, 4, Zeros::negative_numbers), .scale = each<mx::compressed_tensors>, .scales = e8m0},
-          true),
-    mxfp4("deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", down_never,
-          {.element = {.element = e2m1,
-                       .bits = 4,
-                       .multiplies = true,
-                       .ties = Ties::towards_zero,
-                       .zeros = Zeros::never_negative,
-                       .nan_code = 7},
-           .scale = each<mx::deepgemm>,
-           .scales = e8m0}),
-    mxfp4("mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "w(x / s), ties towards zero, never -0",
-          {.element = searched_float4(Search::quotients),
-           .scale = each<mx::mlx>,
-           .scales = e8m0,
-           .undefined = UnspecifiedInputs::both},
-          true),
-    mxfp4("ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps", "x / s, ties towards zero, never -0",
-          {.element = searched_float4(Search::numbers),
-           .scale = each<mx::ggml>,
-           .scales = e8m0,
-           .undefined = UnspecifiedInputs::infinity,
-           .skips_nan = true}),
+    mx_row("mxfp8", "te", "as rceil", rne_clamped, {.element = multiplied(e4m3, 8), .scale = each<mx::rceil>}, false,
+           true),
+    mx_row("mxfp8", "modelopt", modelopt_scale, rne_clamped,
+           {.element = multiplied(e4m3, 8), .scale = each<mx::modelopt_mxfp8>}),
+    mx_row("mxfp8", "compressed-tensors", ct_mx_scale, rounded_quotient,
+           {.element = rounded(e4m3, 8, Zeros::negative_numbers), .scale = each<mx::compressed_tensors>}, true),
+    mx_row("mxfp8", "deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", "nearest even of x * (1 / s)",
+           {.element = multiplied(e4m3, 8), .scale = each<mx::deepgemm>}),
+    mx_row("mxfp8", "mlx", "w(amax / max), rounded up to a power of two; the byte wraps", "nearest even of w(x / s)",
+           {.element = rounded(e4m3, 8), .scale = each<mx::mlx>, .undefined = UnspecifiedInputs::both}, true),
+    mx_row("mxfp8", "comfy", "2^ceil(log2(amax / max)) in float32, bytes 0 to 254",
+           "nearest even of x / s; byte 0 divides by 0", {.element = divided(e4m3, 8), .scale = each<mx::comfy>}),
+    mx_row("mxfp6", "compressed-tensors", ct_mx_scale, "nearest even of clamp(w(x / s))",
+           {.element = rounded(e2m3, 6), .scale = each<mx::compressed_tensors>}, true),
+    mx_row(
+        "mxfp4", "modelopt", modelopt_scale, "x / s, ties towards zero; zeros become -0",
+        {.element =
+             {.element = e2m1, .bits = 4, .ties = Ties::towards_zero, .zeros = Zeros::always_negative, .nan_code = 8},
+         .scale = each<mx::modelopt_mxfp4>}),
+    mx_row("mxfp4", "compressed-tensors", ct_mx_scale, rounded_quotient,
+           {.element = rounded(e2m1, 4, Zeros::negative_numbers), .scale = each<mx::compressed_tensors>}, true),
+    mx_row("mxfp4", "deepgemm", "max(amax, 1e-4) / max, rounded up to a power of two", down_never,
+           {.element = {.element = e2m1,
+                        .bits = 4,
+                        .multiplies = true,
+                        .ties = Ties::towards_zero,
+                        .zeros = Zeros::never_negative,
+                        .nan_code = 7},
+            .scale = each<mx::deepgemm>}),
+    mx_row(
+        "mxfp4", "mlx", "w(amax / max), rounded up to a power of two; the byte wraps",
+        "w(x / s), ties towards zero, never -0",
+        {.element = searched_float4(Search::quotients), .scale = each<mx::mlx>, .undefined = UnspecifiedInputs::both},
+        true),
+    mx_row("mxfp4", "ggml", "2^(floor(log2(amax)) - 2) in float32; the byte wraps",
+           "x / s, ties towards zero, never -0",
+           {.element = searched_float4(Search::numbers),
+            .scale = each<mx::ggml>,
+            .undefined = UnspecifiedInputs::infinity,
+            .skips_nan = true}),
 });
 
 constexpr Row nvfp4(std::string_view recipe, std::string_view spelling, std::string_view scale,
                     std::string_view element, Recipe made, bool uses_dtype = false, bool is_from_source = false) {
+  made.scales = e4m3;
   return {{"nvfp4", recipe, spelling, scale, element, uses_dtype, is_from_source}, made};
 }
 
@@ -150,7 +144,6 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
           {.element = positive_zeros,
            .scale = each<nv::modelopt>,
            .global = nv::modelopt_global,
-           .scales = e4m3,
            .stored_global = GlobalScale::factor}),
     nvfp4("compressed-tensors", "compressed-tensors",
           "divisor g = w(w(1 / max(amax, tiny)) * 2688); s = g * w(bmax / 6), 0 becomes 0.125",
@@ -158,7 +151,6 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
           {.element = positive_zeros,
            .scale = each<nv::compressed_tensors>,
            .global = nv::compressed_tensors_global,
-           .scales = e4m3,
            .stored_global = GlobalScale::divisor},
           true),
     nvfp4("torchao", "modelopt", "g = amax / 2688; s = clamp((bmax / 6) / g, 2^-6, 448)",
@@ -166,29 +158,26 @@ constexpr auto nvfp4_rows = std::to_array<Row>({
           {.element = multiplied(e2m1, 4),
            .scale = each<nv::torchao>,
            .global = nv::modelopt_global,
-           .scales = e4m3,
            .stored_global = GlobalScale::factor}),
     nvfp4("torchao-one-level", "modelopt", "s = clamp(bmax / 6, 2^-6, 448); no g", "nearest even of x * (1 / s)",
-          {.element = multiplied(e2m1, 4), .scale = each<nv::torchao_one_level>, .scales = e4m3}),
+          {.element = multiplied(e2m1, 4), .scale = each<nv::torchao_one_level>}),
     nvfp4("te", "modelopt", "e = 2688 / amax, g = 1 / e; s = bmax * (e * f32(1 / 6))",
           "nearest even of x * (1 / (s g))",
           {.element = multiplied(e2m1, 4),
            .scale = each<nv::te>,
            .global = nv::te_global,
-           .scales = e4m3,
            .stored_global = GlobalScale::factor}),
     nvfp4("comfy", "comfyui", "g = w(amax / 2688); s = min((bmax / 6) / g, 448)", "nearest even of x / (g s)",
           {.element = {.element = e2m1, .bits = 4, .nan_code = 3, .nan_has_sign = true},
            .scale = each<nv::comfy>,
            .global = nv::comfy_global,
-           .scales = e4m3,
            .stored_global = GlobalScale::factor},
           true),
     nvfp4("mlx", "modelopt", "s = w(bmax / 6); no g", "w(x / s), ties towards zero, never -0",
-          {.element = searched_float4(Search::quotients), .scale = each<nv::mlx>, .scales = e4m3}, true),
+          {.element = searched_float4(Search::quotients), .scale = each<nv::mlx>}, true),
     nvfp4("ggml", "modelopt", "s = bmax / 6, ties away from zero, 448 from 256 on; no g",
           "x / s, ties towards zero, never -0",
-          {.element = searched_float4(Search::numbers), .scale = each<nv::ggml>, .scales = e4m3, .skips_nan = true}),
+          {.element = searched_float4(Search::numbers), .scale = each<nv::ggml>, .skips_nan = true}),
 });
 
 constexpr std::string_view in_dtype = "w(amax / 448)";
