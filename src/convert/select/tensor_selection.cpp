@@ -84,13 +84,6 @@ bool quantizes(const TensorTargets& targets) {
          std::ranges::any_of(targets.rules, [](const ConvertRule& rule) { return !rule.scheme.empty(); });
 }
 
-Selection::Selection(const ConvertRequest& request, const Format& input)
-    : request_(&request),
-      input_(&input),
-      has_target_(file_conversion::has_target(request)),
-      quantizes_(file_conversion::quantizes(request)),
-      chooses_schemes_(chooses_schemes(request)) {}
-
 Result<Selection> Selection::compile(const ConvertRequest& request, const Format& input) {
   std::vector<std::string> rule_patterns;
   for (const ConvertRule& rule : request.rules) {
@@ -149,12 +142,13 @@ std::optional<Reason> Selection::reason_to_keep(const TensorInfo& tensor) const 
   const std::vector<std::int64_t>& kept = request_->keep_rank;
   if (std::ranges::find(kept, static_cast<std::int64_t>(rank)) != kept.end()) return Reason{TypeReason::rank, rank};
   if (tensor.count < request_->keep_smaller) return Reason{TypeReason::smaller, request_->keep_smaller};
-  if (chooses_schemes_) return reason_not_quantized(tensor);
+  if (chooses_schemes(*request_)) return reason_not_quantized(tensor);
   return request_->preset == Preset::none ? std::nullopt : reason_no_layer(tensor);
 }
 
 Result<Decision> Selection::decide(const TensorInfo& tensor, bool optimizer_state) {
   const ConvertRequest& request = *request_;
+  const bool has_scheme = chooses_schemes(request);
   const std::size_t rule = first_rule(tensor);
   const std::size_t include = include_.first_match(tensor.name);
   const std::size_t exclude = exclude_.first_match(tensor.name);
@@ -164,7 +158,7 @@ Result<Decision> Selection::decide(const TensorInfo& tensor, bool optimizer_stat
   }
   if (rule < rules_.size()) return by_rule(rule, tensor);
   if (tensor.dtype == DType::undefined) return Decision{.reason = {TypeReason::foreign, 0, tensor.foreign_dtype}};
-  if (request.to == DType::undefined && !chooses_schemes_)
+  if (request.to == DType::undefined && !has_scheme)
     return Decision{.reason = {request.include.empty() ? TypeReason::no_rule : TypeReason::included}};
   switch (!input_->many_tensors ? Family::floating : family(tensor.dtype)) {
     case Family::boolean:
@@ -178,9 +172,9 @@ Result<Decision> Selection::decide(const TensorInfo& tensor, bool optimizer_stat
   }
   if (std::optional<Reason> kept = reason_to_keep(tensor)) return Decision{.reason = *std::move(kept)};
   // Rounded, a count of 1001 steps is 1000, and second moments are zero.
-  if (optimizer_state && (request.to != tensor.dtype || chooses_schemes_))
+  if (optimizer_state && (request.to != tensor.dtype || has_scheme))
     return Decision{.reason = {TypeReason::optimizer_state}, .left = true};
-  if (chooses_schemes_) {
+  if (has_scheme) {
     return Decision{
         .scheme = table_name(request.scheme), .by_budget = request.budget != 0.0, .reason = {TypeReason::to}};
   }

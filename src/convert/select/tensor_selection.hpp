@@ -38,8 +38,8 @@ class Selection {
   [[nodiscard]] static Result<Selection> compile(const ConvertRequest& request, const formats::Format& input);
 
   // As the functions above, of the request.
-  [[nodiscard]] bool has_target() const noexcept { return has_target_; }
-  [[nodiscard]] bool quantizes() const noexcept { return quantizes_; }
+  [[nodiscard]] bool has_target() const { return file_conversion::has_target(*request_); }
+  [[nodiscard]] bool quantizes() const { return file_conversion::quantizes(*request_); }
   // The array of a format without names is converted whatever its type. Errors: unsupported (a rule for a tensor that
   // cannot be converted).
   [[nodiscard]] Result<Decision> decide(const formats::TensorInfo& tensor, bool optimizer_state);
@@ -48,14 +48,13 @@ class Selection {
   [[nodiscard]] Result<void> check_all_matched() const;
 
  private:
-  Selection(const ConvertRequest& request, const formats::Format& input);
+  Selection(const ConvertRequest& request, const formats::Format& input) : request_(&request), input_(&input) {}
   std::size_t first_rule(const formats::TensorInfo& tensor);
   [[nodiscard]] Result<Decision> by_rule(std::size_t rule, const formats::TensorInfo& tensor) const;
   [[nodiscard]] std::optional<Reason> reason_to_keep(const formats::TensorInfo& tensor) const;
 
   const ConvertRequest* request_;
   const formats::Format* input_;
-  bool has_target_, quantizes_, chooses_schemes_;
   PatternList rules_;
   PatternList include_;
   PatternList exclude_;
