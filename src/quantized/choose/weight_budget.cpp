@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,10 +147,7 @@ class BudgetChoice {
   }
 
   [[nodiscard]] std::uint64_t element_count_of(const ChosenWeight& weight) const {
-    const std::vector<std::int64_t>& shape = found_.layers[weight.layer].shape;
-    return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, [](std::uint64_t count, std::int64_t size) {
-      return count * static_cast<std::uint64_t>(size);
-    });
+    return found_.layers[weight.layer].rows() * found_.layers[weight.layer].columns();
   }
 
   [[nodiscard]] DType numbers_of(const quantized::Layer& layer) const {

@@ -11,10 +11,10 @@
 
 #include "quantized/detect/loader_summary.hpp"
 #include "quantized/detect/recipe_evidence.hpp"
+#include "quantized/layer/part_reader.hpp"
 #include "quantized/layer/quantized_tensors.hpp"
 #include "quantized/names/first_of.hpp"
 #include "quantized/names/joined_modules.hpp"
-#include "tensorcast/cast.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -97,9 +97,8 @@ class Remarks {
       const std::size_t elements = std::min<std::uint64_t>(block_elements, info.count - first);
       const auto bytes = std::span(bytes_).first(storage_bytes(type, elements));
       if (!reader_.read(tensor, storage_bytes(type, first), bytes)) return std::nullopt;
-      const std::int64_t shape[] = {static_cast<std::int64_t>(elements)};
       const auto numbers = std::span(values_).first(elements);
-      if (!cast({type, shape, bytes}, {DType::float32, shape, std::as_writable_bytes(numbers)})) return std::nullopt;
+      if (!to_float(type, bytes, numbers)) return std::nullopt;
       for (const float value : numbers) {
         counts.nan += std::isnan(value) ? 1 : 0;
         counts.zero += value == 0.0f ? 1 : 0;

@@ -54,13 +54,6 @@ class Narrowing {
       return info.dtype != DType::undefined && bit_width(info.dtype) < 8;
     });
   }
-  [[nodiscard]] std::uint64_t total_rows() const noexcept {
-    std::uint64_t rows = 1;
-    for (std::size_t i = 0; i + 1 < made_.layer.shape.size(); ++i) {
-      rows *= static_cast<std::uint64_t>(made_.layer.shape[i]);
-    }
-    return rows;
-  }
 
   // The dimension `axis` of the layer becomes the multiples of `step` that have its range, which are returned.
   IndexRange narrow(std::size_t axis, std::uint64_t step) {
@@ -136,7 +129,7 @@ class Narrowing {
     const bool has_grid = block != 0 && block < columns_;
     if (has_grid) step = std::lcm(step, coding().swizzled ? block * block::tile_columns : block);
     if (step >= columns_) return;
-    const std::uint64_t row_bytes = made_.parts.infos[0].bytes / total_rows();
+    const std::uint64_t row_bytes = made_.parts.infos[0].bytes / made_.layer.rows();
     const IndexRange kept = narrow(made_.layer.shape.size() - 1, step);
     const bool to_end = kept.end == columns_;
     const auto byte_of = [&](std::uint64_t column) {

@@ -38,9 +38,8 @@ class RowDecoder final : public PieceDecoder {
     const std::vector<std::int64_t>& shape = layer.shape;
     const bool flat = coding_.packing == BlockPacking::flat;
     if (!flat && shape.empty()) return reader_.wrong(0, "a weight has at least one dimension");
-    count_ = 1;
-    for (const std::int64_t size : shape) count_ *= static_cast<std::uint64_t>(size);
-    columns_ = flat ? std::max<std::uint64_t>(count_, 1) : static_cast<std::uint64_t>(shape.back());
+    count_ = layer.rows() * layer.columns();
+    columns_ = flat ? std::max<std::uint64_t>(count_, 1) : layer.columns();
     rows_ = flat ? 1 : shape.size() > 1 ? static_cast<std::uint64_t>(shape[shape.size() - 2]) : 1;
     if (count_ == 0) return {};
     experts_ = count_ / columns_ / rows_;

@@ -30,8 +30,7 @@ class TransposedDecoder final : public PieceDecoder {
     if (!has_words_ && (rank < 2 || !are_nibbles)) return reader_.wrong(0, "its weight has no rows");
     rows_ = static_cast<std::uint64_t>(layer.shape[rank - 2]);
     columns_ = static_cast<std::uint64_t>(layer.shape[rank - 1]);
-    std::uint64_t matrices = 1;
-    for (std::size_t i = 0; i + 2 < rank; ++i) matrices *= static_cast<std::uint64_t>(layer.shape[i]);
+    const std::uint64_t matrices = layer.matrices();
     const bool is_empty = matrices * rows_ * columns_ == 0;
     if (has_words_ && is_empty) return {};
     const bool fits = has_words_ ? lay_out_words() : lay_out_experts();

@@ -12,7 +12,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
-#include "tensorcast/cast.hpp"
+#include "quantized/layer/part_reader.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -164,9 +164,7 @@ Result<std::vector<float>> ImportanceFile::numbers(const formats::TensorInfo& in
   std::vector<std::byte> bytes(storage_bytes(info.dtype, count));
   TRY(input_.reader->read(index, storage_bytes(info.dtype, first), bytes));
   std::vector<float> numbers(count);
-  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  const MutableTensorView out{DType::float32, shape, std::as_writable_bytes(std::span(numbers))};
-  TRY(cast({info.dtype, shape, bytes}, out));
+  TRY(to_float(info.dtype, bytes, numbers));
   return numbers;
 }
 
