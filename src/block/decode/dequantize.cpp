@@ -136,7 +136,7 @@ Error missing_global(GlobalScale kind) {
 Result<std::vector<float>> read_globals(const TensorView& view, GlobalScale kind, std::size_t matrices) {
   if (view.dtype == DType::undefined) return missing_global(kind);
   const Result<std::size_t> count = element_count(view.shape);
-  if (view.dtype == DType::undefined || !count || (*count != 1 && *count != matrices)) {
+  if (!count || (*count != 1 && *count != matrices)) {
     return invalid(formatted("the global scale is not 1 or {} numbers", matrices));
   }
   TRY(check_bytes(view, "the global scales"));
@@ -375,7 +375,7 @@ class Writer {
                                    transposed_stride * sizeof(Element));
           for (std::size_t j = 0; j < rows; ++j) {
             const std::byte* const transposed_row = to + j * transposed_stride * sizeof(Element);
-            if (Result<void> put = this->put(transposed_row, depth, row + done + j, k, made); !put) return put;
+            TRY(put(transposed_row, depth, row + done + j, k, made));
           }
         }
       }

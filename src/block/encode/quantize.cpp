@@ -69,9 +69,7 @@ BlockTensor QuantizedTensor::tensor() const& {
 
 Result<std::vector<std::byte>> element_codes(const QuantizedTensor& tensor) {
   return guarded([&]() -> Result<std::vector<std::byte>> {
-    if (tensor.coding.gguf != GgufBlock::none) {
-      return Error{.code = ErrorCode::invalid_argument, .message = "blocks of GGUF have no codes of their own"};
-    }
+    if (tensor.coding.gguf != GgufBlock::none) return invalid("blocks of GGUF have no codes of their own");
     const std::size_t count = TRY(element_count(tensor.shape));
     std::vector<std::byte> codes(count);
     const std::size_t columns = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());

@@ -7,6 +7,7 @@
 #include "block/convert_numbers.hpp"
 #include "block/format/code_packing.hpp"
 #include "block/format/gguf_block.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 
 namespace tensorcast::block {
@@ -310,15 +311,13 @@ const std::byte* CodeMatrices::gguf_block(std::size_t matrix, std::size_t row, s
 
 Result<void> lay_out(CodeMatrices& codes, std::size_t bytes, const char* what) {
   const auto wrong = [&](std::size_t least) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message = formatted("{} take {} bytes, and {} x {} x {} of {} bits would take {}", what, bytes,
-                                      codes.count, codes.rows, codes.columns, codes.bits, least)};
+    return invalid(formatted("{} take {} bytes, and {} x {} x {} of {} bits would take {}", what, bytes, codes.count,
+                             codes.rows, codes.columns, codes.bits, least));
   };
   if (codes.packing == BlockPacking::gguf) {
     const GgufBlockSize size = row(codes.gguf).size;
     if (codes.columns % size.elements != 0) {
-      return Error{.code = ErrorCode::invalid_argument,
-                   .message = formatted("{} columns are no whole blocks of {}", codes.columns, size.elements)};
+      return invalid(formatted("{} columns are no whole blocks of {}", codes.columns, size.elements));
     }
   }
   const std::size_t row_units = codes.byte_rows(), least = codes.least_row_bytes();

@@ -107,11 +107,10 @@ class Verification {
     use_record(metadata);
     file_conversion::RecordedScales scales;
     scales.add(metadata, sources, output.input.reader->tensors());
-    Result<ComparedModel> compared =
-        compare_model(request_, output, source, written, has_own_options_ ? nullptr : &scales);
-    if (!compared) return at_file(std::move(compared).error());
-    count(*std::move(compared), "");
-    if (Result<void> told = find_recipes(written); !told) return at_file(std::move(told).error());
+    count(TRY(in_file(request_.checkpoint,
+                      compare_model(request_, output, source, written, has_own_options_ ? nullptr : &scales))),
+          "");
+    TRY(in_file(request_.checkpoint, find_recipes(written)));
     add_warnings(output, output.layers(), "");
     return outcome_;
   }
@@ -309,11 +308,6 @@ class Verification {
   // Names the file of a weight that is at fault.
   Error at_weight(Error error) const {
     if (error.file.empty() || error.file == request_.checkpoint) error.file = file_of_weight(error.tensor);
-    return error;
-  }
-
-  Error at_file(Error error) const {
-    if (error.file.empty()) error.file = request_.checkpoint;
     return error;
   }
 

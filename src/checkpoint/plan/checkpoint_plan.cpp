@@ -208,12 +208,10 @@ class Planning {
   [[nodiscard]] Result<void> check_claims() const {
     for (const auto& [name, folder] : folders_) {
       if (folder.finds_claimed || !folder.converts_claimed) continue;
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("{}, and none of the tensors is known to be quantized", folder.claim),
-                   .hint =
-                       "`exclude` . leaves all tensors as they are; if none is quantized, remove "
-                       "quantization_config from the configuration",
-                   .file = source_.folder + (name.empty() ? "" : "/" + name.substr(0, name.size() - 1))};
+      return in_file(source_.folder + (name.empty() ? "" : "/" + name.substr(0, name.size() - 1)),
+                     unsupported(fmt::format("{}, and none of the tensors is known to be quantized", folder.claim),
+                                 "`exclude` . leaves all tensors as they are; if none is quantized, remove "
+                                 "quantization_config from the configuration"));
     }
     return {};
   }

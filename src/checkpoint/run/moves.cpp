@@ -35,10 +35,8 @@ std::string moves_text(const Moves& moves, const std::string& identity) {
 }
 
 Result<Moves> parse_moves(const std::string& text, const std::string& identity, const std::string& path) {
-  const Error damaged{.code = ErrorCode::parse,
-                      .message = "the list of moves is damaged",
-                      .hint = "all new files are complete in the folder .tcast beside it",
-                      .file = path};
+  const Error damaged = in_file(
+      path, parse_error("the list of moves is damaged", "all new files are complete in the folder .tcast beside it"));
   try {
     const OrderedJson document = OrderedJson::parse(text);
     if (document.at("format") != format_name || document.at("version") != format_version) return damaged;

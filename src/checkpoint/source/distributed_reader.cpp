@@ -12,6 +12,7 @@
 #include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/local_folder.hpp"
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/array_part.hpp"
 #include "formats/format_list.hpp"
@@ -100,8 +101,7 @@ class DistributedReader final : public formats::Reader {
     } else {
       got = read_chunks(*entry.tensor, offset, out);
     }
-    if (!got) got.error().tensor = tensors_[index].name;
-    return got;
+    return of_tensor(tensors_[index].name, std::move(got));
   }
 
  private:
@@ -221,9 +221,7 @@ class DistributedReader final : public formats::Reader {
       files_.clear();
     }
     io::InputFile file = TRY(open_local(folder_, prefix_ + source_.files[index]));
-    if (file.size() != sizes_[index]) {
-      return Error{.code = ErrorCode::io, .message = "the file was changed meanwhile", .file = file.path()};
-    }
+    if (file.size() != sizes_[index]) return in_file(file.path(), io_failure("the file was changed meanwhile"));
     return &files_.emplace(index, std::move(file)).first->second;
   }
 

@@ -24,10 +24,10 @@ struct QuantizedFile::State {
   State(std::string given, checkpoint::OpenedLayers found)
       : path(std::move(given)), opened(std::move(found)), decoded(*opened.stored, opened.layers) {}
 
-  Error at(Error error, const std::string& tensor) const {
-    if (error.file.empty()) error.file = path;
-    if (error.tensor.empty()) error.tensor = tensor;
-    return error;
+  // Names the file and the tensor of an error, or of that of a Result.
+  template <class T>
+  [[nodiscard]] T at(const std::string& tensor, T result) const {
+    return in_file(path, at_tensor(tensor, std::move(result)));
   }
 
   Result<void> check_layer(std::size_t layer) const {
@@ -38,20 +38,15 @@ struct QuantizedFile::State {
 
   Result<void> check_range(std::size_t layer, std::uint64_t first, std::uint64_t count, DType dtype) const {
     const QuantizedLayer& summary = opened.summaries[layer];
-    if (!summary.problem.empty()) {
-      return at({.code = ErrorCode::unsupported, .message = summary.problem}, summary.problem_tensor);
-    }
+    if (!summary.problem.empty()) return at(summary.problem_tensor, unsupported(summary.problem));
     if (!is_castable(dtype) || family(dtype) != Family::floating || bit_width(dtype) < 8) {
-      return at({.code = ErrorCode::invalid_argument,
-                 .message =
-                     fmt::format("weights are decoded to floating-point types of 8 bits or more, not {}", name(dtype))},
-                summary.name);
+      return at(
+          summary.name,
+          invalid(fmt::format("weights are decoded to floating-point types of 8 bits or more, not {}", name(dtype))));
     }
     const std::uint64_t all = quantized::decoded_info(opened.layers[layer]).count;
     if (first <= all && count <= all - first) return {};
-    return at({.code = ErrorCode::invalid_argument,
-               .message = fmt::format("elements {} to {} of {}", first, first + count, all)},
-              summary.name);
+    return at(summary.name, invalid(fmt::format("elements {} to {} of {}", first, first + count, all)));
   }
 
   Result<void> check_bytes(const MutableTensorView& out, std::uint64_t count) const {
@@ -64,30 +59,24 @@ struct QuantizedFile::State {
                           const CastOptions& options, const Execution& execution) {
     TRY(check_range(layer, first, count, out.dtype));
     const std::string& name = opened.summaries[layer].name;
-    Result<void> done = file_conversion::read_decoded(decoded, opened.stored->tensors().size() + layer, first, count,
-                                                      out, file_conversion::with_seed_of(options, name), execution);
-    if (!done) return at(std::move(done).error(), name);
-    return done;
+    return at(name, file_conversion::read_decoded(decoded, opened.stored->tensors().size() + layer, first, count, out,
+                                                  file_conversion::with_seed_of(options, name), execution));
   }
 
   Result<void> dequantize(std::size_t layer, const formats::ArrayPart& part, DType dtype, std::span<std::byte> out,
                           const CastOptions& options, const Execution& execution) {
     TRY(check_range(layer, 0, 0, dtype));
     const quantized::Layer& of = opened.layers[layer];
-    Result<void> done =
-        quantized::decode_part(of, quantized::parts_of(*opened.stored, of), part, dtype, out,
-                               file_conversion::with_seed_of(options, opened.summaries[layer].name), execution);
-    if (!done) return at(std::move(done).error(), opened.summaries[layer].name);
-    return done;
+    const std::string& name = opened.summaries[layer].name;
+    return at(name, quantized::decode_part(of, quantized::parts_of(*opened.stored, of), part, dtype, out,
+                                           file_conversion::with_seed_of(options, name), execution));
   }
 
   Result<Tensor> dequantize(std::size_t layer, DType dtype, const CastOptions& options, const Execution& execution) {
     const std::uint64_t count = quantized::decoded_info(opened.layers[layer]).count;
     TRY(check_range(layer, 0, count, dtype));
     // Checks the sizes of all parts before memory is taken for a shape that may lie.
-    if (auto fits = decoded.read(opened.stored->tensors().size() + layer, 0, {}); !fits) {
-      return at(std::move(fits).error(), opened.summaries[layer].name);
-    }
+    TRY(at(opened.summaries[layer].name, decoded.read(opened.stored->tensors().size() + layer, 0, {})));
     auto buffer = std::make_shared<file_conversion::AlignedBuffer>(storage_bytes(dtype, count));
     const formats::ArrayPart whole = TRY(formats::ArrayPart::create(opened.layers[layer].shape, {}));
     TRY(dequantize(layer, whole, dtype, buffer->span(), options, execution));
@@ -146,19 +135,14 @@ Result<Tensor> QuantizedFile::read_part(std::size_t layer, std::size_t part) {
     TRY(state_->check_layer(layer));
     const std::vector<QuantizedPart>& parts = state_->opened.parts[layer];
     if (part >= parts.size()) {
-      return state_->at(
-          {.code = ErrorCode::invalid_argument,
-           .message = fmt::format("the layer has {} tensors, and so none of index {}", parts.size(), part)},
-          state_->opened.summaries[layer].name);
+      return state_->at(state_->opened.summaries[layer].name,
+                        invalid(fmt::format("the layer has {} tensors, and so none of index {}", parts.size(), part)));
     }
     const std::size_t index = state_->opened.layers[layer].parts[part].tensor;
-    if (const auto& problem = state_->opened.stored->tensors()[index].problem) {
-      return state_->at(*problem, parts[part].name);
-    }
+    const std::string& name = parts[part].name;
+    if (const auto& problem = state_->opened.stored->tensors()[index].problem) return state_->at(name, *problem);
     auto buffer = std::make_shared<file_conversion::AlignedBuffer>(parts[part].bytes);
-    if (Result<void> got = state_->opened.stored->read(index, 0, buffer->span()); !got) {
-      return state_->at(std::move(got).error(), parts[part].name);
-    }
+    TRY(state_->at(name, state_->opened.stored->read(index, 0, buffer->span())));
     return Tensor::share({parts[part].dtype, parts[part].shape, buffer->span()}, buffer);
   });
 }
@@ -187,11 +171,11 @@ Result<void> QuantizedFile::dequantize_slice(std::size_t layer, std::span<const 
                                              const Execution& execution) {
   return with_state(state_, [&]() -> Result<void> {
     TRY(state_->check_layer(layer));
-    Result<formats::ArrayPart> part = formats::ArrayPart::create(state_->opened.layers[layer].shape, slice);
-    if (!part) return state_->at(std::move(part).error(), state_->opened.summaries[layer].name);
+    const formats::ArrayPart part = TRY(state_->at(
+        state_->opened.summaries[layer].name, formats::ArrayPart::create(state_->opened.layers[layer].shape, slice)));
     TRY(state_->check_range(layer, 0, 0, out.dtype));
-    TRY(state_->check_bytes(out, part->count()));
-    return state_->dequantize(layer, *part, out.dtype, out.bytes, options, execution);
+    TRY(state_->check_bytes(out, part.count()));
+    return state_->dequantize(layer, part, out.dtype, out.bytes, options, execution);
   });
 }
 

@@ -33,11 +33,8 @@ class SafetensorsView final : public StoredFile {
       if (tensor.name.empty()) tensor.name = lone_name;
       TRY(check(tensor));
     }
-    if (Result<void> holds = formats::safetensors_format.check(tensors); !holds)
-      return at_file(std::move(holds).error());
-    Result<std::string> header = formats::safetensors::format_header(tensors, reader_->metadata());
-    if (!header) return at_file(std::move(header).error());
-    header_ = *std::move(header);
+    TRY(at_file(formats::safetensors_format.check(tensors)));
+    header_ = TRY(at_file(formats::safetensors::format_header(tensors, reader_->metadata())));
     std::uint64_t end = header_.size();
     for (const formats::TensorInfo& tensor : tensors) {
       if (__builtin_add_overflow(end, tensor.bytes, &end)) {
@@ -64,9 +61,7 @@ class SafetensorsView final : public StoredFile {
       const auto index = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
       const std::uint64_t begin = index == 0 ? header_.size() : ends_[index - 1];
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), ends_[index] - offset));
-      if (Result<void> got = reader_->read(index, offset - begin, out.first(count)); !got) {
-        return at_file(std::move(got).error());
-      }
+      TRY(at_file(reader_->read(index, offset - begin, out.first(count))));
       offset += count;
       out = out.subspan(count);
     }
@@ -90,9 +85,10 @@ class SafetensorsView final : public StoredFile {
                                                              "save the checkpoint without this tensor")));
   }
   // Readers know the real path; messages have the one that was given.
-  Error at_file(Error error) const {
-    error.file = path_;
-    return error;
+  template <class T>
+  Result<T> at_file(Result<T> result) const {
+    if (!result) result.error().file = path_;
+    return result;
   }
 
   std::string path_;

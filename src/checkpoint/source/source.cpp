@@ -43,26 +43,25 @@ Result<void> check_kind(const StoredFile& source, const std::string& name) {
 }
 
 Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
-  Result<std::unique_ptr<StoredFile>> source = open_source(folder, name);
-  if (!source) return std::move(source).error();
-  TRY(check_kind(**source, name));
-  if (!is_safetensors(name) || TRY(is_torch_archive(**source))) {
+  std::unique_ptr<StoredFile> source = TRY(open_source(folder, name));
+  TRY(check_kind(*source, name));
+  if (!is_safetensors(name) || TRY(is_torch_archive(*source))) {
     ShardFile shard = TRY(open_shard_file(folder, name));
     source = std::move(shard.source);
     warnings.insert(warnings.end(), shard.warnings.begin(), shard.warnings.end());
   }
   Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
-      (*source)->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return (*source)->read(offset, out); });
+      source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
   if (!header) {
-    header.error().file = (*source)->path();
+    header.error().file = source->path();
     if (header.error().code == ErrorCode::parse) {
       header.error().hint = "the file is damaged or its download did not finish; fetch it again";
     }
     return std::move(header).error();
   }
   return SourceShard{{.name = name,
-                      .bytes = (*source)->size(),
-                      .version = (*source)->version(),
+                      .bytes = source->size(),
+                      .version = source->version(),
                       .header_sha256 = io::sha256_of(header->json),
                       .data_begin = header->data_begin},
                      std::move(header->header)};

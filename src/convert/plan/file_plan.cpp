@@ -326,12 +326,9 @@ class Planner final : public TensorPlanner {
       }
     }
     if (!chosen.empty() && !kept.empty() && !to_gguf()) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message =
-                       "it is quantized and would stay as it is, while others get another scheme, and a model's "
-                       "configuration has one spelling",
-                   .hint = "a rule can make it bfloat16; `drop` leaves it out",
-                   .tensor = kept};
+      return of_tensor(kept, unsupported("it is quantized and would stay as it is, while others get another scheme, "
+                                         "and a model's configuration has one spelling",
+                                         "a rule can make it bfloat16; `drop` leaves it out"));
     }
     if (chosen.empty()) {
       if (unreadable != nullptr) return *unreadable;

@@ -8,6 +8,7 @@
 
 #include "convert/select/output_names.hpp"
 #include "convert/select/tensor_selection.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "quantized/rewrite/target_options.hpp"
 
@@ -138,10 +139,10 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
                           ? output.can_hold_foreign != nullptr && output.can_hold_foreign(target.foreign_dtype)
                           : output.can_hold(target.dtype);
     if (!held || !output.many_tensors) {
-      return Error{.code = ErrorCode::unsupported,
-                   .message = fmt::format("{} cannot hold the tensors of \"{}\"", output.name, respelling.spelling),
-                   .hint = respelled.writer->is_of_gguf ? "name a .gguf file as the output" : "safetensors can",
-                   .tensor = target.name};
+      return of_tensor(
+          target.name,
+          unsupported(fmt::format("{} cannot hold the tensors of \"{}\"", output.name, respelling.spelling),
+                      respelled.writer->is_of_gguf ? "name a .gguf file as the output" : "safetensors can"));
     }
     plan.push_back(planned_written(respelled, written, {.layer = place, .place = i}, tensors[respelled.sources[i]].name,
                                    words, bytes));

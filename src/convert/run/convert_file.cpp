@@ -96,12 +96,10 @@ Result<void> check_config_beside(const std::string& path, const Format& format, 
   if (!decodes && !plan.respelling.any()) return {};
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (const std::string claim = file_conversion::claim_beside(path); !claim.empty()) {
-    Error error =
-        unsupported(fmt::format("in the folder of the output, {}, and the output's weights would be {}", claim,
-                                plan.respelling.any() ? plan.respelling.spelling + "'s" : "plain numbers"),
-                    "name an output in another folder; or convert the folder, whose configuration then follows");
-    error.file = path;
-    return error;
+    return in_file(
+        path, unsupported(fmt::format("in the folder of the output, {}, and the output's weights would be {}", claim,
+                                      plan.respelling.any() ? plan.respelling.spelling + "'s" : "plain numbers"),
+                          "name an output in another folder; or convert the folder, whose configuration then follows"));
   }
   const quantized::WrittenConfig& config = plan.respelling.config;
   std::error_code ignored;

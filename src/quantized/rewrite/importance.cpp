@@ -132,12 +132,9 @@ Result<ImportanceFile> ImportanceFile::open(const std::string& path) {
                                     [](const formats::TensorInfo& each) { return each.name.ends_with(sums_word); });
   for (std::size_t i = 0; i < tensors.size(); ++i) made.places_.emplace(tensors[i].name, i);
   if (made.is_matrix_ ? has_sums : format.named_tensors) return made;
-  return Error{.code = ErrorCode::unsupported,
-               .message = "the file has no importance of weights",
-               .hint =
-                   "`importance` is an importance matrix of llama.cpp in GGUF, or safetensors of a number for each "
-                   "column of each weight",
-               .file = path};
+  return in_file(path, unsupported("the file has no importance of weights",
+                                   "`importance` is an importance matrix of llama.cpp in GGUF, or safetensors of a "
+                                   "number for each column of each weight"));
 }
 
 const formats::TensorInfo* ImportanceFile::tensor(const std::string& name) const {
