@@ -3,8 +3,10 @@
 
 import collections
 import datetime
+import enum
 import json
 import pathlib
+import pickle
 import warnings
 
 import ml_dtypes
@@ -30,6 +32,33 @@ class History:
         self.values = np.arange(3.0)
 
 
+class Outer:
+    class Inner:
+        pass
+
+    class Kind(enum.Enum):
+        FIRST = 1
+
+    class Entries(dict):
+        pass
+
+    def method(self):
+        pass
+
+
+class ListAndDict(dict):
+    """Pickles items as a list does, and entries as a dict does."""
+
+    def __reduce__(self):
+        return (ListAndDict, (), None, iter([1]), iter([("k", 2)]))
+
+    def append(self, item):
+        pass
+
+    def extend(self, items):
+        pass
+
+
 class Holder:
     def __init__(self):
         self.weight = W
@@ -51,6 +80,11 @@ LEFT_OUT = {
     "type": (int, "builtins."),
     "empty bytes": ([b"", b"\xff", {1}], None),
     "attributes": (Attributes(a=1), None),
+    "class in a class": (Outer.Inner(), "Outer.Inner without tensors"),
+    "enumeration in a class": (Outer.Kind.FIRST, "Outer.Kind without tensors"),
+    "dict in a class": (Outer.Entries(a=1), None),
+    "method": (Outer().method, "Outer.method without tensors"),
+    "list and dict": (ListAndDict(), None),
 }
 
 
@@ -85,6 +119,8 @@ UNREAD = {
     "meta": (torch.empty(3, device="meta"), "a tensor on the meta device"),
     "storage": ((W + 1).storage().untyped(), "a storage without a tensor"),
     "complex128": (np.array([1j]), "cannot hold complex128"),
+    "type of PyTorch": (W.view(torch.uint8).view(torch.bits8), "a tensor of torch.bits8, which is not read"),
+    "tensors as keys": ({W: 1}, "a dict whose keys are tensors"),
 }
 
 
@@ -108,6 +144,49 @@ def test_filters_decide_before_it_is_an_error(name, tmp_path):
         assert np.array_equal(file["w"], W.numpy())
         with pytest.raises(tc.CastError):
             file["o"]
+
+
+def test_tensors_in_attributes_of_a_dict(tmp_path):
+    state = collections.OrderedDict(w=W)
+    state._metadata = {"version": 1}
+    state.extra = W + 1
+    torch.save({"model": state}, tmp_path / "x.pt")
+    with pytest.raises(tc.UnsupportedError, match="tensors in an attribute of a dict") as refused:
+        tc.convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "float32")
+    assert refused.value.tensor == "model.extra"
+    tc.convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "float32", drop="extra")
+    assert list(tc.load(tmp_path / "x.safetensors")) == ["model.w"]
+
+
+def test_modules_of_the_older_format(tmp_path):
+    state = {"w": W, "act": torch.nn.ReLU(), "layer": torch.nn.Linear(1, 1)}
+    torch.save(state, tmp_path / "x.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(tc.UnsupportedError, match="tensors inside of an object of torch.nn.modules.linear.Linear") as refused:
+        tc.load(tmp_path / "x.pt")
+    assert refused.value.tensor == "layer"
+    with pytest.warns(UserWarning, match="ReLU without tensors"):
+        tc.convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "float32", drop="layer")
+    assert np.array_equal(tc.load(tmp_path / "x.safetensors")["w"], W.numpy())
+
+
+def test_keys_that_are_sets_and_types(tmp_path):
+    torch.save({frozenset({1}): W, np.dtype("f4"): W}, tmp_path / "x.pt")
+    assert sorted(tc.load(tmp_path / "x.pt")) == ["<f4", "frozenset({1})"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (b"hello\n", "neither a zip archive nor a pickle of torch.save"),
+        (pickle.dumps({"w": W}), "a Python pickle that torch.save did not write"),
+        (b"\x1f\x8b\x08" + bytes(20), "gzip has compressed this file"),
+    ],
+)
+def test_files_that_torch_save_did_not_write(content, words, tmp_path):
+    (tmp_path / "x.pt").write_bytes(content)
+    with pytest.raises(tc.CastError, match=words):
+        tc.load(tmp_path / "x.pt")
 
 
 @pytest.mark.parametrize("state", [{0: W, "0": W + 1}, {"a": {"b": W}, "a.b": W + 1}])
@@ -149,8 +228,9 @@ def test_npz_with_a_readme_and_records(tmp_path):
 
     with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
         archive.writestr("README.md", "# text")
+        archive.writestr("__MACOSX/._a.npy", b"\0\5\x16\7")  # as macOS packs a folder
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         tc.convert(tmp_path / "x.npz", tmp_path / "x.safetensors", "float16")
-    assert len(told) == 3 and list(tc.load(tmp_path / "x.safetensors")) == ["a"]
+    assert len(told) == 4 and list(tc.load(tmp_path / "x.safetensors")) == ["a"]
     assert list(tc.load(tmp_path / "x.npz")) == ["a"]

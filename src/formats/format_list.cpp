@@ -79,6 +79,7 @@ Result<const Format*> detect_format(const io::InputFile& file) {
     if (looks_like(format)) return format;
   }
   if (by_extension != nullptr) return by_extension;  // its reader has the best error message
+  if (file.size() == 0) return in_file(file.path(), parse_error("the file is empty"));
   return Error{
       .code = ErrorCode::unsupported,
       .message = "the file format is not known by content or extension",

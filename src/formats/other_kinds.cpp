@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/other_kinds.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "dtype/errors.hpp"
@@ -18,6 +21,34 @@ bool is_pickle(std::string_view name, std::string_view head) {
          head.find(torch_magic) == std::string_view::npos;
 }
 
+// Programs that compress files, by the first bytes of what they write.
+struct Packed {
+  std::string_view begin;
+  std::string_view program;
+  std::string_view unpack;
+};
+constexpr auto packed_kinds = std::to_array<Packed>({
+    {"\x1f\x8b\x08", "gzip", "gunzip"},
+    {"\x28\xb5\x2f\xfd", "zstd", "unzstd"},
+    {{"\xfd\x37\x7a\x58\x5a\0", 6}, "xz", "unxz"},
+    {"BZh91AY&SY", "bzip2", "bunzip2"},
+});
+
+std::optional<Error> packed_kind(std::string_view text) {
+  constexpr std::string_view hdf5 = "\x89HDF\r\n\x1a\n";
+  if (text.starts_with(hdf5)) {
+    return unsupported("this is an HDF5 file, as Keras writes it",
+                       "load it in Python, and save its arrays with numpy.savez or safetensors");
+  }
+  constexpr std::size_t length_bytes = 8;  // of the header of safetensors, which may begin like gzip
+  if (text.size() > length_bytes && text[length_bytes] == '{') return std::nullopt;
+  const auto* packed =
+      std::ranges::find_if(packed_kinds, [&](const Packed& each) { return text.starts_with(each.begin); });
+  if (packed == packed_kinds.end()) return std::nullopt;
+  return unsupported(fmt::format("{} has compressed this file", packed->program),
+                     fmt::format("`{}` unpacks it", packed->unpack));
+}
+
 }  // namespace
 
 std::optional<Error> other_kind(std::string_view path, std::span<const std::byte> head) {
@@ -28,6 +59,7 @@ std::optional<Error> other_kind(std::string_view path, std::span<const std::byte
     return unsupported("this is a Python pickle, which can run code, and torch.save did not write it",
                        "load it in Python, and save its tensors with torch.save or safetensors");
   }
+  if (std::optional<Error> packed = packed_kind(text)) return packed;
   if (text.starts_with("version https://git-lfs.github.com/spec/")) {
     return unsupported("this is a Git LFS pointer, not the file itself", "`git lfs pull` fetches the file");
   }

@@ -25,6 +25,12 @@ TEST(OtherKinds, AreNamedWithWhatToDo) {
       {"model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS", "git lfs pull"},
       {"model.safetensors", "\n<!DOCTYPE html><html>", "HTML", "download"},
       {"model.npy", "<HTML>", "HTML", "download"},
+      {"model.npy.gz", "\x1f\x8b\x08 ", "gzip has compressed", "gunzip"},
+      {"model.pt", "\x1f\x8b\x08 ", "gzip has compressed", "gunzip"},
+      {"model.safetensors.zst", "\x28\xb5\x2f\xfd ", "zstd has compressed", "unzstd"},
+      {"model.gguf.xz", std::string("\xfd\x37zXZ\0 ", 7), "xz has compressed", "unxz"},
+      {"model.bz2", "BZh91AY&SY", "bzip2 has compressed", "bunzip2"},
+      {"model.h5", "\x89HDF\r\n\x1a\n", "HDF5", "numpy.savez"},
       {"model.onnx", "\x08\x0a", "ONNX model", "tcast onnx convert"},
       {"model.safetensors.index.json", "{\"weight_map\"", "index", ".safetensors"},
   };
@@ -39,6 +45,23 @@ TEST(OtherKinds, AreNamedWithWhatToDo) {
     EXPECT_NE(format.error().message.find(test.message), std::string::npos) << format.error().message;
     EXPECT_NE(format.error().hint.find(test.hint), std::string::npos) << format.error().hint;
   }
+}
+
+TEST(OtherKinds, LeaveHeadersThatBeginLikeGzip) {
+  const testing::TempFolder folder;
+  const std::string begin("\x1f\x8b\x08\0\0\0\0\0{", 9);
+  const Result<io::InputFile> file = io::InputFile::open(folder.put("a.safetensors", begin));
+  const Result<const Format*> format = detect_format(*file);
+  ASSERT_TRUE(format.ok()) << format.error().describe();
+  EXPECT_EQ((*format)->name, "safetensors");
+}
+
+TEST(OtherKinds, AnEmptyFileIsCalledEmpty) {
+  const testing::TempFolder folder;
+  const Result<io::InputFile> file = io::InputFile::open(folder.put("weights", ""));
+  const Result<const Format*> format = detect_format(*file);
+  ASSERT_FALSE(format.ok());
+  EXPECT_EQ(format.error().message, "the file is empty");
 }
 
 TEST(OtherKinds, LeaveCheckpointsOfPytorchToTheirReader) {

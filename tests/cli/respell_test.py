@@ -257,8 +257,8 @@ class RespellTest(running.CommandTest):
         self.assertIn("modelopt has no mxfp6", self.refused("convert", "six", "-o", "out", "--respell", "modelopt"))
         self.assertIn("it has this spelling already",
                       self.refused("convert", "six", "-o", "out", "--respell", "compressed-tensors"))
-        self.assertIn('"acme" is not a spelling that can be written',
-                      self.refused("convert", "six", "-o", "out", "--respell", "acme"))
+        self.assertIn('--respell: "acme" is not one of deepseek, ',
+                      self.exits(2, "convert", "six", "-o", "out", "--respell", "acme").stderr)
         self.assertIn("changes no numbers",
                       self.refused("convert", "six", "-o", "out", "--respell", "modelopt", "--to", "bf16"))
         plain = self.write("plain", Model(1))

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcast: the command line of tensorcast.
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,27 @@ std::string asked_short_help(const CLI::App& app, const std::vector<std::string>
   return command == nullptr ? "" : short_help(*command, "tcast " + arguments.front());
 }
 
+// Reports whether the values of an option are names of files or folders.
+bool names_files(const CLI::Option& option) {
+  constexpr std::array<std::string_view, 6> words = {"IN", "OUT", "FILE", "MODEL", "DIR", "ORIGINAL"};
+  const std::string text = option.get_positional() ? option.get_name() : option.get_option_text();
+  return std::ranges::find(words, text) != words.end() || text.starts_with("FILE.") || text == "A" || text == "B";
+}
+
+// Returns what is wrong with an empty name, as a variable of a shell makes it that is not set; "" if nothing is.
+std::string empty_name(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::vector<std::string>& given = option->results();
+      if (names_files(*option) && std::ranges::find(given, "") != given.end()) {
+        return fmt::format("{}: \"\" is not the name of a file", option->get_name());
+      }
+    }
+    if (std::string complaint = empty_name(*command); !complaint.empty()) return complaint;
+  }
+  return "";
+}
+
 // Explains the error of a command line that CLI11 rejected.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto parsed = app.get_subcommands();
@@ -171,6 +194,7 @@ std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& 
     app.exit(error);  // prints the help or the version
     return exit_done;
   }
+  if (const std::string complaint = empty_name(app); !complaint.empty()) return misuse(complaint);
   return std::nullopt;
 }
 

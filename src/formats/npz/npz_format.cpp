@@ -92,10 +92,11 @@ class NpzReader final : public Reader {
   }
 
  private:
-  // A file beside the arrays, such as a readme, is no array.
+  // A file beside the arrays, such as a readme, is no array; macOS packs what its files have besides their content.
   void leave_out_files() {
     std::erase_if(entries_, [this](const npz::ZipEntry& entry) {
-      if (entry.name.ends_with(suffix) || is_npy(entry)) return false;
+      const bool is_of_macos = entry.name.starts_with("__MACOSX/");
+      if (!is_of_macos && (entry.name.ends_with(suffix) || is_npy(entry))) return false;
       leave_out(entry, "it is no array");
       return true;
     });

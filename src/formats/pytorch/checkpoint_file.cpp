@@ -102,10 +102,10 @@ class StackedCheckpoint {
   Result<std::unique_ptr<CheckpointFile>> read() {
     WindowReader input(source_, 0, *checkpoint_->budget, malformed_pickle);
     Objects& objects = checkpoint_->objects;
-    const Ref magic = TRY(unpickle(input, objects));
-    if (objects[magic].kind != Kind::big_integer || objects[magic].text != "119547037146038801333356") {
-      return unsupported("this is a Python pickle that torch.save did not write",
-                         "load it in Python, and save its tensors with torch.save");
+    const Result<Ref> magic = unpickle(input, objects);
+    if (!magic && magic.error().code == ErrorCode::io) return magic.error();
+    if (!magic || objects[*magic].kind != Kind::big_integer || objects[*magic].text != "119547037146038801333356") {
+      return not_of_torch();
     }
     const Ref version = TRY(unpickle(input, objects));
     if (objects[version].kind != Kind::integer || objects[version].integer != 1001) {
@@ -120,6 +120,17 @@ class StackedCheckpoint {
   }
 
  private:
+  Error not_of_torch() {
+    constexpr std::byte begin_of_pickle{0x80};
+    std::byte first{};
+    if (source_.size() == 0) return parse_error("the file is empty");
+    const Result<void> read = source_.read(0, std::span(&first, 1));
+    if (!read) return read.error();
+    if (first != begin_of_pickle) return parse_error("the file is neither a zip archive nor a pickle of torch.save");
+    return unsupported("this is a Python pickle that torch.save did not write",
+                       "load it in Python, and save its tensors with torch.save");
+  }
+
   Result<void> locate_storages(Ref keys, std::uint64_t position) {
     const Objects& objects = checkpoint_->objects;
     if (objects[keys].kind != Kind::list) return damaged("its list of storages is none");

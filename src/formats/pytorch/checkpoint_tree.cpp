@@ -235,6 +235,9 @@ class Sorter {
   }
 
   Result<Plain> visit_dict(const Value& value, const std::string& path, int depth) {
+    if (TRY(has_keys_with_tensors(value))) {
+      return add_problem(path, not_data("a dict whose keys are tensors, or have tensors inside"));
+    }
     std::string json = "{";
     bool plain = value.items.empty();
     std::vector<std::pair<std::string, Ref>> entries = TRY(entries_of(value, path));
@@ -254,6 +257,15 @@ class Sorter {
     }
     if (depth == 0 && json.size() > 1) json += "\n";
     return plain ? Plain(json + "}") : Plain();
+  }
+
+  Result<bool> has_keys_with_tensors(const Value& dict) {
+    for (std::size_t i = 0; i < dict.items.size(); i += 2) {
+      const Kind kind = objects_[dict.items[i]].kind;
+      if (kind == Kind::string || kind == Kind::integer) continue;
+      if (TRY(has_tensors(dict.items[i], true))) return true;
+    }
+    return false;
   }
 
   // The entries of a dict by the texts of their keys, of which several may read alike, such as 0 and "0".
@@ -278,9 +290,9 @@ class Sorter {
         entries[place->second].second = dict.items[i + 1];
       }
     }
-    if (dict.attributes != no_ref && !has_metadata) {
-      const Ref metadata = metadata_among(dict.attributes);
-      if (metadata != no_ref) entries.emplace_back(metadata_key, metadata);
+    if (dict.attributes != no_ref) {
+      const Ref metadata = TRY(metadata_among(dict.attributes, path));
+      if (metadata != no_ref && !has_metadata) entries.emplace_back(metadata_key, metadata);
     }
     return entries;
   }
@@ -300,15 +312,19 @@ class Sorter {
     }
   }
 
-  // Returns the attribute that a state_dict keeps its versions in; no_ref if there is none. Many dicts may share their
-  // attributes, which are searched once.
-  Ref metadata_among(Ref attributes) {
+  // Returns the attribute that a state_dict keeps its versions in; no_ref if there is none. Other attributes must have
+  // no tensors, which would be lost. Many dicts may share their attributes, which are searched once.
+  Result<Ref> metadata_among(Ref attributes, const std::string& path) {
     const auto [known, is_new] = metadata_.emplace(attributes, no_ref);
     if (!is_new) return known->second;
     const std::vector<Ref>& items = objects_[attributes].items;
     for (std::size_t i = 0; i < items.size(); i += 2) {
       const Value& key = objects_[items[i]];
-      if (key.kind == Kind::string && key.text == metadata_key) known->second = items[i + 1];
+      if (key.kind == Kind::string && key.text == metadata_key) {
+        known->second = items[i + 1];
+      } else if (TRY(has_tensors(items[i + 1], true))) {
+        TRY(add_problem(joined(path, key.text), not_data("tensors in an attribute of a dict")));
+      }
     }
     return known->second;
   }
@@ -331,6 +347,7 @@ class Sorter {
         return "b" + quoted(key.text);
       case Kind::big_integer:
       case Kind::symbol:
+      case Kind::numpy_dtype:
         return key.text;
       case Kind::integer:
         return fmt::format("{}", key.integer);
@@ -348,18 +365,20 @@ class Sorter {
       case Kind::function:
         return fmt::format("<{}>", name_of(ref));
       case Kind::tuple:
+      case Kind::set:
         break;
       default:
         return parse_error("damaged checkpoint: a dict with a key that no dict can have");
     }
     if (depth == max_key_depth) return parse_error("a key of the checkpoint is nested too deep");
-    std::string text = "(";
+    std::string text;
     for (const Ref item : key.items) {
       const std::string part = TRY(python_text(item, depth + 1));
       TRY(take(2 * part.size()));
-      text += text.size() == 1 ? part : ", " + part;
+      text += text.empty() ? part : ", " + part;
     }
-    return text + (key.items.size() == 1 ? ",)" : ")");
+    if (key.kind == Kind::tuple) return "(" + text + (key.items.size() == 1 ? ",)" : ")");
+    return text.empty() ? "frozenset()" : "frozenset({" + text + "})";
   }
 
   // The text or number that alone makes an object: a member of an enumeration, an object of a class derived from str.

@@ -57,10 +57,13 @@ Result<Ref> rebuild_tensor(Objects& objects, const Arguments& arguments, bool ha
   const Storage& stored = objects.storages[static_cast<std::size_t>(objects[tensor.storage].integer)];
   tensor.type = stored.type;
   if (has_type) {
-    const Ref type = TRY(arguments.at(6, Kind::symbol));
+    const Ref type = TRY(arguments.at(6));
     const std::string& name = objects[type].text;
     tensor.type = name.starts_with("torch.") ? find_torch_type(std::string_view(name).substr(6)) : nullptr;
-    if (tensor.type == nullptr) return not_allowed(name);
+    if (tensor.type == nullptr) {
+      return unsupported(fmt::format("the checkpoint has a tensor of {}, which is not read", shown(name)),
+                         "save tensor.view(torch.uint8) instead");
+    }
   }
   if (tensor.type == nullptr) return malformed_pickle("a tensor of bytes without a type");
   tensor.offset = TRY(arguments.size_at(1));
@@ -198,6 +201,16 @@ Result<Ref> make_foreign(Objects& objects, Ref function, Ref arguments) {
   return objects.add({.kind = Kind::foreign, .text = *name, .items = {arguments}});
 }
 
+// getattr(class, name) is a name, such as that of a class inside of a class; getattr(object, name) is a method.
+Result<Ref> get_attribute(Objects& objects, const Arguments& arguments, Ref arguments_ref) {
+  const Ref object = TRY(arguments.at(0));
+  const Ref attribute = TRY(arguments.at(1, Kind::string));
+  const std::string owner = objects[object].text, name = objects[attribute].text;
+  if (objects[object].kind == Kind::function) return find_name(objects, owner, name);
+  if (objects[object].kind != Kind::foreign) return runs_a_program("builtins.getattr");
+  return objects.add({.kind = Kind::foreign, .text = owner + "." + name, .items = {arguments_ref}});
+}
+
 Result<Ref> make_layout(Objects& objects, const Arguments& arguments) {
   const Ref name = TRY(arguments.at(0, Kind::string));
   return objects.add({.kind = Kind::symbol, .text = objects[name].text});
@@ -260,6 +273,11 @@ Result<Ref> called(Objects& objects, Ref function, Ref arguments_ref) {
       return make_foreign(objects, function, arguments_ref);
     case Function::type:
       return make_foreign(objects, function, arguments_ref);
+    case Function::get_attribute:
+      return get_attribute(objects, arguments, arguments_ref);
+    case Function::load_from_bytes:
+      return unsupported("the checkpoint has a tensor as pickle.dump writes it",
+                         "load it in Python, and save it with torch.save");
     case Function::numpy_scalar:
       return make_numpy_scalar(objects, arguments);
     case Function::numpy_dtype:
@@ -329,6 +347,8 @@ Result<Ref> make_storage(Objects& objects, Ref identifier) {
     return malformed_pickle("an identifier of a storage that is not a tuple");
   const Arguments arguments(objects, identifier);
   const Ref kind = TRY(arguments.at(0, Kind::string));
+  // The older format's name of a class of modules: (class, its file, its source).
+  if (objects[kind].text == "module") return arguments.at(1, Kind::function);
   if (objects[kind].text != "storage") {
     return not_allowed(fmt::format("\"{}\"", objects[kind].text.substr(0, 20)));
   }

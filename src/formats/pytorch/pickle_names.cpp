@@ -29,6 +29,7 @@ constexpr auto allowed_names = std::to_array<AllowedName>({
     {"builtins.frozenset", Function::set},
     {"builtins.bytes", Function::bytes},
     {"builtins.type", Function::type},
+    {"builtins.getattr", Function::get_attribute},
     {"builtins.int", Function::constant},
     {"builtins.long", Function::constant},
     {"builtins.unicode", Function::constant},
@@ -54,6 +55,7 @@ constexpr auto allowed_names = std::to_array<AllowedName>({
     {"torch._tensor._rebuild_from_type_v2", Function::rebuild_from_type},
     {"torch.storage.UntypedStorage", Function::storage},
     {"torch.storage._UntypedStorage", Function::storage},
+    {"torch.storage._load_from_bytes", Function::load_from_bytes},
     {"numpy.ndarray", Function::constant},
     {"numpy.dtype", Function::numpy_dtype},
     {"numpy.core.multiarray.scalar", Function::numpy_scalar},
@@ -117,6 +119,11 @@ std::string shown(const std::string& name) {
   return npy::count_characters(name).ok() ? name.substr(0, longest_name) : "a name that is not UTF-8";
 }
 
+Error runs_a_program(const std::string& name) {
+  return unsupported(fmt::format("the checkpoint names {}, which no tensor or data needs", shown(name)),
+                     "loading it in Python may run a program: do that only if you trust its origin");
+}
+
 Error not_allowed(const std::string& name) {
   return unsupported(fmt::format("the checkpoint has an object made by {}, which is neither a tensor of a known kind "
                                  "nor plain data",
@@ -144,10 +151,7 @@ Result<Ref> find_name(Objects& objects, const std::string& given_module, const s
     if (is_constant) return objects.add({.kind = Kind::symbol, .text = full});
   }
   if (full.starts_with("torch._utils._rebuild")) return add_function(objects, Function::other_tensor, full);
-  if (runs_programs(module, name)) {
-    return unsupported(fmt::format("the checkpoint names {}, which no tensor or data needs", shown(full)),
-                       "loading it in Python may run a program: do that only if you trust its origin");
-  }
+  if (runs_programs(module, name)) return runs_a_program(full);
   return add_function(objects, Function::foreign, full);
 }
 

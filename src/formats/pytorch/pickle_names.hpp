@@ -34,7 +34,9 @@ enum class Function : std::uint8_t {
   other_tensor,  // makes a tensor of a kind that is not read
   bytes,
   type,
-  foreign,  // any other class or function, which is never run
+  get_attribute,    // names a class inside of a class, or a method
+  load_from_bytes,  // a storage as pickle.dump writes it
+  foreign,          // any other class or function, which is never run
 };
 
 // Returns the value of a name such as torch._utils._rebuild_tensor_v2: a function or a symbol. Errors: unsupported, for
@@ -43,6 +45,9 @@ enum class Function : std::uint8_t {
 
 // A name of the file as messages show it.
 [[nodiscard]] std::string shown(const std::string& name);
+
+// Why a name is refused that may run a program.
+[[nodiscard]] Error runs_a_program(const std::string& name);
 
 [[nodiscard]] Error not_allowed(const std::string& name);
 

@@ -227,9 +227,19 @@ class Unpickler {
         TRY(need(1));
         return push(make_storage(objects_, take()));
       }
+      case 'i': {  // INST
+        std::string module = TRY(input_.line());
+        std::string name = TRY(input_.line());
+        const Ref made_by = TRY(find_name(objects_, module, name));
+        const std::vector<Ref> arguments = TRY(pop_to_mark());
+        return push_instance(made_by, arguments);
+      }
+      case 'o': {  // OBJ
+        const std::vector<Ref> items = TRY(pop_to_mark());
+        if (items.empty()) return malformed_pickle("an operation lacks its operands");
+        return push_instance(items.front(), std::span(items).subspan(1));
+      }
       case 'P':
-      case 'i':
-      case 'o':
       case 0x82:
       case 0x83:
       case 0x84:
@@ -281,6 +291,12 @@ class Unpickler {
     stack_.erase(begin, stack_.end());
     marks_.pop_back();
     return items;
+  }
+
+  // An object of an old class of Python 2.
+  Result<void> push_instance(Ref made_by, std::span<const Ref> arguments) {
+    const Ref tuple = TRY(objects_.add({.kind = Kind::tuple, .items = {arguments.begin(), arguments.end()}}));
+    return push(call(objects_, made_by, tuple));
   }
 
   // Numbers and texts.
@@ -388,11 +404,7 @@ class Unpickler {
     TRY(need(1));
     Ref container = stack_.back();
     if (objects_[container].kind == Kind::foreign) {
-      if (objects_[container].integer == 0) {
-        const Ref made = TRY(objects_.add({.kind = kind}));
-        objects_[container].integer = made;
-      }
-      container = static_cast<Ref>(objects_[container].integer);
+      container = TRY(content_of(container, kind));
     }
     if (objects_[container].kind != kind) return malformed_pickle("items for a value that is not their container");
     if (kind == Kind::dict && items.size() % 2 != 0) return malformed_pickle("a key without a value");
@@ -400,6 +412,19 @@ class Unpickler {
       TRY(objects_.append(container, item));
     }
     return {};
+  }
+  // Returns what holds the items of an object of another class. Of one with items and entries, the second are only
+  // searched for tensors.
+  Result<Ref> content_of(Ref object, Kind kind) {
+    const auto content = static_cast<Ref>(objects_[object].integer);
+    if (content != 0 && objects_[content].kind == kind) return content;
+    const Ref made = TRY(objects_.add({.kind = kind}));
+    if (content == 0) {
+      objects_[object].integer = made;
+    } else {
+      TRY(objects_.append(object, made));
+    }
+    return made;
   }
   Result<void> append(Kind kind, std::size_t count) {
     TRY(need(count + 1));

@@ -100,7 +100,26 @@ TEST(Unpickler, NamesThatAreAllowed) {
 TEST(Unpickler, OtherNamesAreErrorsThatSayThem) {
   EXPECT_NE(plain("cposix\nsystem\n(S'true'\ntR.").find("posix.system"), std::string::npos);
   EXPECT_NE(plain("c__builtin__\neval\n(S'1'\ntR.").find("builtins.eval"), std::string::npos);
-  EXPECT_NE(plain("c__builtin__\ngetattr\n.").find("builtins.getattr"), std::string::npos);
+}
+
+TEST(Unpickler, ClassesInsideOfClassesAndMethodsAreNames) {
+  const std::string inner = "c__builtin__\ngetattr\n(ca\nOuter\nS'Inner'\ntR";
+  EXPECT_EQ(plain(inner + "."), "{\"object\":\"a.Outer.Inner\"}\n");
+  EXPECT_EQ(plain(inner + ")R."), "{\"object\":\"a.Outer.Inner\"}\n");
+  EXPECT_EQ(plain(inner + ")RS'a'\nI1\ns."), "{\n  \"a\": 1\n}\n") << "a dict";
+  EXPECT_EQ(plain("c__builtin__\ngetattr\n(ca\nB\n)RS'run'\ntR."), "{\"object\":\"a.B.run\"}\n");
+}
+
+TEST(Unpickler, ObjectsOfOldClassesOfPython2) {
+  EXPECT_EQ(plain("(coptparse\nValues\no}S'lr'\nI1\nsb."), "{\"object\":\"optparse.Values\"}\n");
+  EXPECT_EQ(plain("(I1\nioptparse\nValues\n}S'lr'\nI1\nsb."), "{\"object\":\"optparse.Values\"}\n");
+  EXPECT_NE(plain("(o.").find("lacks its operands"), std::string::npos);
+  EXPECT_NE(plain("o.").find("lacks its mark"), std::string::npos);
+}
+
+TEST(Unpickler, ClassesOfModulesInTheOlderFormat) {
+  EXPECT_EQ(plain("(S'module'\nctorch.nn\nReLU\nS'activation.py'\nS'class ReLU'\ntQ)R."),
+            "{\"object\":\"torch.nn.ReLU\"}\n");
 }
 
 TEST(Unpickler, ObjectsOfOtherClassesAreNamed) {
@@ -111,7 +130,8 @@ TEST(Unpickler, ObjectsOfOtherClassesAreNamed) {
   EXPECT_EQ(plain("cargparse\nNamespace\n)}" + bytes({0x92, '.'})), "{\"object\":\"argparse.Namespace\"}\n");
   EXPECT_EQ(plain("ceasydict\nEasyDict\n)RS'a'\nI1\ns."), "{\n  \"a\": 1\n}\n") << "a dict of another class";
   EXPECT_EQ(plain("cx\nList\n)R(I1\nI2\ne."), "[1,2]\n");
-  EXPECT_NE(plain("cx\nList\n)R(I1\nI2\neS'a'\nI1\ns.").find("not their container"), std::string::npos);
+  EXPECT_EQ(plain("cx\nList\n)R(I1\nI2\neS'a'\nI1\ns."), "[1,2]\n") << "it has entries, too";
+  EXPECT_NE(plain("(tI1\na.").find("not their container"), std::string::npos);
   EXPECT_EQ(plain("(ca\nB\n)Rp0\ng0\nca\nC\nl."), "[{\"object\":\"a.B\"},{\"object\":\"a.B\"},{\"object\":\"a.C\"}]\n");
   EXPECT_EQ(plain("ca\nB\n)Rp0\ng0\nb."), "{\"object\":\"a.B\"}\n") << "it has itself inside";
   EXPECT_NE(plain("c\xFF\nx\n.").find("not UTF-8"), std::string::npos);
@@ -132,6 +152,9 @@ TEST(Unpickler, KeysAreNamedAsPythonPrintsThem) {
   EXPECT_EQ(plain("}((I1\n(NF1.5\nttI3\nu."), "{\n  \"(1, (None, 1.5))\": 3\n}\n");
   EXPECT_EQ(plain("}(C\x01kI2\nu."), "{\n  \"b'k'\": 2\n}\n");
   EXPECT_EQ(plain("}(ca\nB\n)RI2\nu."), "{\n  \"<a.B>\": 2\n}\n");
+  EXPECT_EQ(plain("}((I1\nS'a'\n\x91I2\nu."), "{\n  \"frozenset({1, 'a'})\": 2\n}\n");
+  EXPECT_EQ(plain("}((\x91I2\nu."), "{\n  \"frozenset()\": 2\n}\n");
+  EXPECT_EQ(plain("}(cnumpy\ndtype\n(S'f4'\ntRI2\nu."), "{\n  \"<f4\": 2\n}\n");
   EXPECT_NE(plain("}((lI2\nu.").find("no dict can have"), std::string::npos);
   // One value is written of two that have one key in JSON.
   EXPECT_EQ(plain("}(I0\nI1\nS'0'\nI2\nu."), "{\n  \"0\": 1\n}\n");
@@ -160,6 +183,21 @@ TEST(Unpickler, WhatCannotBeReadIsOneTensorOfMany) {
   EXPECT_EQ(problem(tensor), "");
   EXPECT_EQ(problem("ca\nB\n(" + tensor + "tR"), "the checkpoint has tensors inside of an object of a.B");
   EXPECT_EQ(problem("ca\nB\n)R" + tensor + "b"), "the checkpoint has tensors inside of an object of a.B");
+  EXPECT_EQ(problem("ca\nB\n)R(I1\neS'x'\n" + tensor + "s"), "the checkpoint has tensors inside of an object of a.B");
+  EXPECT_EQ(problem("}(" + tensor + "I1\nu"),
+            "the checkpoint has a dict whose keys are tensors, or have tensors inside");
+  EXPECT_EQ(problem("}((I1\n" + tensor + "tI1\nu"),
+            "the checkpoint has a dict whose keys are tensors, or have tensors inside");
+  EXPECT_EQ(problem("c__builtin__\ngetattr\n(c__builtin__\nint\nS'eval'\ntR"),
+            "the checkpoint names builtins.int.eval, which no tensor or data needs");
+  EXPECT_EQ(problem("c__builtin__\ngetattr\n(S'a'\nS'upper'\ntR"),
+            "the checkpoint names builtins.getattr, which no tensor or data needs");
+  EXPECT_EQ(problem("ctorch.storage\n_load_from_bytes\n(S'a'\ntR"),
+            "the checkpoint has a tensor as pickle.dump writes it");
+  EXPECT_EQ(
+      problem("ctorch._utils\n_rebuild_tensor_v3\n((S'storage'\nctorch.storage\nUntypedStorage\nS'0'\nS'cpu'\nI2\n"
+              "tQI0\n(I2\nt(I1\ntI00\n}ctorch\nbits8\ntR"),
+      "the checkpoint has a tensor of torch.bits8, which is not read");
   EXPECT_EQ(problem("ca\nB\n)RS'x'\nca\nC\n(" + tensor + "tRs").substr(0, 11), "no tensor w");  // it is w.x
 }
 

@@ -290,7 +290,8 @@ class FolderConversion {
     if (const Result<void> ready = make_folder(); !ready) return fail(ready.error());
     for (std::size_t i = 0; i < arguments_.inputs.size(); ++i) {
       if (!convert_one(i)) {
-        return report_interruption(fmt::format("{} of {} are written", done_, count_text(i + failed_.size(), "file")));
+        return report_interruption(
+            fmt::format("{} of {} are written", done_, count_text(arguments_.inputs.size(), "file")));
       }
     }
     return finish();

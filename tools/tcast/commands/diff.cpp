@@ -100,16 +100,14 @@ Json json_of(const DiffOutcome& outcome) {
 }
 
 int diff(DiffArguments& arguments) {
+  set_failed_status(exit_not_compared);
   tensorcast::DiffRequest& request = arguments.request;
   const CancellableWork cancellable;
   const tensorcast::Result<DiffOutcome> outcome = with_progress(request, arguments.quiet, tensorcast::diff_checkpoints);
   if (!outcome && outcome.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption("the rest was not compared");
   }
-  if (!outcome) {
-    fail(outcome.error());
-    return exit_not_compared;
-  }
+  if (!outcome) return fail(outcome.error());
   if (arguments.json) {
     print(json_text(json_of(*outcome)));
   } else if (!arguments.quiet) {

@@ -355,7 +355,7 @@ Result<Inspection> read_file(InspectArguments& arguments) {
   return found;
 }
 
-Result<Inspection> look_into(InspectArguments& arguments) {
+Result<Inspection> find_all(InspectArguments& arguments) {
   for (const auto& [path, noun] : {std::pair(arguments.html, "page"), std::pair(arguments.plan, "plan")}) {
     if (!path.empty()) TRY(check_report_path(path, inputs_of(arguments), arguments.overwrite, noun));
   }
@@ -366,6 +366,13 @@ Result<Inspection> look_into(InspectArguments& arguments) {
   found.tensors = TRY(std::move(tensors));
   found.plan = TRY(write_ranking(arguments, found.tensors));
   found.recipes = TRY(recipes_against(arguments));
+  return found;
+}
+
+Result<Inspection> look_into(InspectArguments& arguments, const std::string& path) {
+  arguments.path = path;
+  Result<Inspection> found = find_all(arguments);
+  if (!found && path == standard_stream) found.error().file = path;
   return found;
 }
 
@@ -416,8 +423,8 @@ int inspect_several(InspectArguments& arguments) {
   int status = exit_done;
   for (std::size_t i = 0; i < arguments.paths.size(); ++i) {
     const bool is_first = i == 0;
-    const std::string& path = arguments.path = arguments.paths[i];
-    Result<Inspection> found = look_into(arguments);
+    const std::string& path = arguments.paths[i];
+    Result<Inspection> found = look_into(arguments, path);
     if (!found && found.error().code == tensorcast::ErrorCode::cancelled) {
       return report_interruption("the rest was not looked at");
     }
@@ -439,8 +446,7 @@ int inspect_several(InspectArguments& arguments) {
 
 int inspect(InspectArguments& arguments) {
   if (arguments.paths.size() > 1) return inspect_several(arguments);
-  arguments.path = arguments.paths.front();
-  const Result<Inspection> found = look_into(arguments);
+  const Result<Inspection> found = look_into(arguments, arguments.paths.front());
   if (!found && found.error().code == tensorcast::ErrorCode::cancelled) {
     return report_interruption("the rest was not compared");
   }

@@ -155,12 +155,10 @@ Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
 }
 
 int diff_onnx(const OnnxDiffArguments& arguments) {
+  set_failed_status(exit_not_compared);
   const CancellableWork cancellable;
   const auto outcome = tensorcast::onnx::diff(arguments.request);
-  if (!outcome) {
-    fail(outcome.error());
-    return exit_not_compared;
-  }
+  if (!outcome) return fail(outcome.error());
   if (arguments.json) {
     print(json_text(onnx_diff_json(*outcome)));
   } else if (!arguments.quiet) {

@@ -4,11 +4,14 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "command.hpp"
 #include "commands/shard_part.hpp"
+#include "dtype/text_parts.hpp"
 #include "flags/options.hpp"
 #include "print/checkpoint_summary.hpp"
 #include "print/conversion_summary.hpp"
@@ -125,7 +128,13 @@ void add_run_shard(CLI::App& app, Work& work) {
   const auto arguments = std::make_shared<ShardArguments>();
   command.add_option("OUT", arguments->request.output, "the folder that `tcast plan` made, or its plan.json")
       ->required();
-  CLI::Option* shards = command.add_option("SHARD", arguments->request.shards, "numbers of shards, from 0");
+  const auto read = [](const std::string& word, std::vector<std::size_t>& numbers) {
+    const std::optional<std::size_t> number = tensorcast::parse_whole<std::size_t>(word);
+    if (number) numbers.push_back(*number);
+    return number ? std::string() : fmt::format("\"{}\" is not the number of a shard, from 0", printable(word));
+  };
+  CLI::Option* shards =
+      add_read_all(command, "SHARD", arguments->request.shards, "numbers of shards, from 0", read)->expected(-1);
   command
       .add_option("--shard-of", arguments->part,
                   "part I of N of the shards, I from 0; auto takes both from the environment, auto/N only I")

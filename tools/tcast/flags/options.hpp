@@ -14,6 +14,8 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "dtype/lower_case.hpp"
+#include "process/printable.hpp"
 #include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
 #include "tensorcast/error.hpp"
@@ -30,6 +32,18 @@ CLI::Option* repeatable(CLI::Option* option);
 
 // A check of a word: `complaint` returns what is wrong with it, or "".
 [[nodiscard]] CLI::Validator check(std::function<std::string(const std::string&)> complaint);
+
+// A check that a word is one of a list; `-` and `_` are the same, and so are capitals.
+template <class Words>
+[[nodiscard]] CLI::Validator one_of(const Words& words) {
+  const std::vector<std::string> known(words.begin(), words.end());
+  return check([known](const std::string& word) {
+    if (std::ranges::any_of(known, [&](const std::string& each) { return tensorcast::is_same_name(each, word); })) {
+      return std::string();
+    }
+    return fmt::format("\"{}\" is not one of {}", printable(word), fmt::join(known, ", "));
+  });
+}
 
 // What is wrong with a value that was read; "" if nothing is.
 template <class Value>

@@ -21,6 +21,7 @@ namespace tcast {
 namespace {
 
 bool json_errors = false;
+int failed_status = exit_failed;
 std::vector<CommandOptions> known_commands;
 std::string running_command;
 
@@ -99,6 +100,8 @@ std::string with_options(std::string_view text) {
 
 void print_errors_as_json() { json_errors = true; }
 
+void set_failed_status(int status) { failed_status = status; }
+
 Json error_json(const tensorcast::Error& error) {
   Json json = {{"code", name(error.code)}, {"message", with_options(error.message)}};
   json["hint"] = with_options(hint_of(error));
@@ -120,13 +123,13 @@ void report_error(const tensorcast::Error& error) {
 int fail(const tensorcast::Error& error) {
   report_error(error);
   print_json_error(error_json(error));
-  return exit_failed;
+  return failed_status;
 }
 
 int fail(std::string_view message, std::string_view hint) {
   print("error", message, hint);
   print_json_error({{"code", "failed"}, {"message", message}, {"hint", hint}});
-  return exit_failed;
+  return failed_status;
 }
 
 void warn(std::string_view message, std::string_view hint) { print("warning", message, with_options(hint)); }

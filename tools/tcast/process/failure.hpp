@@ -14,9 +14,12 @@ namespace tcast {
 void print_errors_as_json();
 
 // Prints `tcast: error: FILE: tensor "NAME": element 17: MESSAGE`, and a second line with the hint, if any.
-// Returns exit_failed.
+// Returns exit_failed, or what set_failed_status() chose.
 int fail(const tensorcast::Error& error);
 int fail(std::string_view message, std::string_view hint = {});
+
+// For commands whose exit status 1 means something else.
+void set_failed_status(int status);
 
 // Prints the error of one of several files to stderr; the work goes on.
 void report_error(const tensorcast::Error& error);
