@@ -25,6 +25,7 @@ using ::tensorcast::onnx::OnOverflow;
 
 constexpr std::string_view mostly_zero = "most numbers of a constant that it takes would become zero";
 constexpr std::string_view scale_too_small = "a divisor or scale that it takes would be zero or lose digits";
+constexpr std::string_view beyond_range = "a number of it is beyond the type's range";
 constexpr std::string_view other_weights_stay = "it is no matrix of a product; --only op:TYPE selects it";
 constexpr std::string_view is_held = "an operator that takes it needs the type, or it is an output";
 constexpr std::string_view has_no_rows = "a Reshape gives it its rows";
@@ -36,6 +37,13 @@ ValueId id_of(const Declaration& declared) { return declared.value; }
 // A node that gives the elements that it takes.
 bool passes_on(const Node& node) {
   return node.domain.empty() && (node.op_type == "Cast" || only_moves_elements(node.op_type));
+}
+
+// The integers of a Constant without a tensor.
+std::vector<float> numbers_of(const Attribute& attribute) {
+  std::vector<float> numbers(attribute.ints.begin(), attribute.ints.end());
+  if (attribute.type == AttributeType::int_) numbers.push_back(static_cast<float>(attribute.i));
+  return numbers;
 }
 
 bool is_scale_of_codes(const Node& node, std::size_t input) {
@@ -167,6 +175,8 @@ Result<void> NumberSurvey::survey(const Graph& graph) {
   if (weights_ != nullptr) return survey_weights(graph);
   const DType to = plan_.settings().to;
   for (const Initializer& initializer : graph.initializers) {
+    TRY(survey_casts(initializer.value, initializer.element, initializer.name,
+                     [&] { return survey_tensor(file_, initializer.tensor, to); }));
     if (!plan_.may_change(initializer.value)) continue;
     TRY(judge(initializer.value, TRY(survey_tensor(file_, initializer.tensor, to)), initializer.name));
   }
@@ -174,10 +184,57 @@ Result<void> NumberSurvey::survey(const Graph& graph) {
     if (node.outputs.empty() || node.outputs[0] == no_value) continue;
     if (node.op_type != "Constant" && node.op_type != "ConstantOfShape") continue;
     TRY(survey_arguments(graph, node));
-    if (!plan_.may_change(node.outputs[0])) continue;
+    for (const Attribute& attribute : node.attributes) {
+      const bool is_tensor = attribute.tensor.length != 0;
+      TRY(survey_casts(node.outputs[0], is_tensor ? attribute.tensor_element : DType::int64, node.output_names[0], [&] {
+        return is_tensor ? survey_tensor(file_, attribute.tensor, to) : survey_numbers(numbers_of(attribute), to);
+      }));
+    }
+    if (!plan_.may_change(node.outputs[0]) && !is_result(graph, node.outputs[0])) continue;
     for (const Attribute& attribute : node.attributes) TRY(judge_attribute(node, attribute));
   }
   return {};
+}
+
+// A constant that only the calls of its function take, which may cast it.
+bool NumberSurvey::is_result(const Graph& graph, ValueId id) const {
+  return graph.is_function && !same_[id].empty() && plan_.settings().converts(plan_.model().values[id].type);
+}
+
+// Integers, and floats that keep their type, which a Cast makes numbers of the new type.
+Result<void> NumberSurvey::survey_casts(ValueId id, DType element, const std::string& tensor_name,
+                                        const std::function<Result<TensorNumbers>()>& survey_them) {
+  const OnOverflow on_overflow = plan_.settings().request->on_overflow;
+  const bool may_exceed = number_facts(element).largest > number_facts(plan_.settings().to).largest;
+  if (!may_exceed || on_overflow == OnOverflow::inf || plan_.may_change(id)) return {};
+  std::vector<ValueId> casts;
+  Seen seen;
+  find_casts(id, casts, seen);
+  if (casts.empty()) return {};
+  const TensorNumbers found = TRY(survey_them());
+  if (found.overflowing == 0) return {};
+  if (on_overflow == OnOverflow::error) return beyond(found, tensor_name);
+  for (const ValueId cast : casts) keep(cast, beyond_range, false);
+  return {};
+}
+
+// Finds the Casts of a value of a type that stays, and of its elements, to a type that changes.
+void NumberSurvey::find_casts(ValueId id, std::vector<ValueId>& casts, Seen& seen) const {
+  const auto type = [&](ValueId value) -> const ValueType& { return plan_.model().values[value].type; };
+  for (const auto& [node, index] : uses_[id]) {
+    if (!passes_on(*node) || !seen.add(*node)) continue;
+    for (const ValueId output : node->outputs) {
+      if (output == no_value) continue;
+      if (node->op_type == "Cast" && plan_.settings().converts(type(output))) {
+        casts.push_back(output);
+      } else if (type(output) == type(id)) {
+        find_casts(output, casts, seen);
+      }
+    }
+  }
+  for (const ValueId same : same_[id]) {
+    if (follows(same, seen)) find_casts(same, casts, seen);
+  }
 }
 
 Result<void> NumberSurvey::judge_attribute(const Node& node, const Attribute& numbers) {
@@ -403,19 +460,27 @@ std::string_view NumberSurvey::harm_of_small(ValueId id, const TensorNumbers& fo
   return is_harmed ? scale_too_small : std::string_view();
 }
 
-// Keeps the type of a constant, and of the nodes that take it or its elements.
-void NumberSurvey::keep_small(ValueId id, std::string_view reason, Seen& seen) {
+void NumberSurvey::keep(ValueId id, std::string_view reason, bool is_small) {
+  Seen seen;
+  keep_elements(id, reason, is_small, seen);
+}
+
+// Keeps the type of a constant, and of the nodes that take it or its elements, under whatever name.
+void NumberSurvey::keep_elements(ValueId id, std::string_view reason, bool is_small, Seen& seen) {
   plan_.keep_high(id, reason);
   for (const auto& [node, index] : uses_[id]) {
     if (!seen.add(*node)) continue;
     if (passes_on(*node)) {
-      keep_small(node->outputs[0], reason, seen);
-    } else {
+      for (const ValueId output : node->outputs) {
+        const bool is_float = output != no_value && plan_.settings().converts(plan_.model().values[output].type);
+        if (is_float) keep_elements(output, reason, is_small, seen);
+      }
+    } else if (is_small) {
       keep_behind(*node, is_product(*node), seen);
     }
   }
   for (const ValueId same : same_[id]) {
-    if (follows(same, seen)) keep_small(same, reason, seen);
+    if (follows(same, seen)) keep_elements(same, reason, is_small, seen);
   }
 }
 
@@ -455,11 +520,8 @@ Result<void> NumberSurvey::judge(ValueId id, const TensorNumbers& found, const s
                                         found.nonzero, name(to), found.subnormal),
                  .tensor = tensor_name};
   }
-  if (!harm.empty()) {
-    Seen seen;
-    keep_small(id, harm, seen);
-  }
-  if (found.nan_made > 0) plan_.keep_high(id, "numbers of it would become NaN");
+  if (!harm.empty()) keep(id, harm, true);
+  if (found.nan_made > 0) keep(id, "numbers of it would become NaN", false);
   if (found.overflowing == 0 || has_limit) return {};
   if (found.masks >= found.overflowing && request.masks != Masks::as_others) {
     if (request.masks == Masks::finite) plan_.set_fit(id, Fit::clamp);
@@ -467,7 +529,7 @@ Result<void> NumberSurvey::judge(ValueId id, const TensorNumbers& found, const s
   }
   switch (request.on_overflow) {
     case OnOverflow::keep_high:
-      plan_.keep_high(id, "a number of it is beyond the type's range");
+      keep(id, beyond_range, false);
       return {};
     case OnOverflow::clamp:
       plan_.set_fit(id, Fit::clamp);
@@ -477,8 +539,13 @@ Result<void> NumberSurvey::judge(ValueId id, const TensorNumbers& found, const s
     case OnOverflow::error:
       break;
   }
+  return beyond(found, tensor_name);
+}
+
+Error NumberSurvey::beyond(const TensorNumbers& found, const std::string& tensor_name) const {
   return Error{.code = ErrorCode::out_of_range,
-               .message = fmt::format("{} numbers are beyond the range of {}", found.overflowing, name(request.to)),
+               .message = fmt::format("{} numbers are beyond the range of {}", found.overflowing,
+                                      name(plan_.settings().request->to)),
                .tensor = tensor_name};
 }
 

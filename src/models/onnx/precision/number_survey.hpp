@@ -3,6 +3,7 @@
 // their type, and so do the nodes that need them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +67,10 @@ class NumberSurvey {
   [[nodiscard]] bool follows(ValueId same, Seen& seen) const;
 
   [[nodiscard]] Result<void> survey(const Graph& graph);
+  [[nodiscard]] bool is_result(const Graph& graph, ValueId id) const;
+  [[nodiscard]] Result<void> survey_casts(ValueId id, DType element, const std::string& tensor_name,
+                                          const std::function<Result<TensorNumbers>()>& survey_them);
+  void find_casts(ValueId id, std::vector<ValueId>& casts, Seen& seen) const;
   [[nodiscard]] Result<void> judge_attribute(const Node& node, const Attribute& numbers);
   [[nodiscard]] Result<void> survey_arguments(const Graph& graph, const Node& node);
   void find_arguments(const Graph& graph, const std::string& name, int depth,
@@ -77,9 +82,11 @@ class NumberSurvey {
   [[nodiscard]] std::optional<Use> weight_use(ValueId id) const;
   [[nodiscard]] Result<void> survey_weight(const Graph& graph, const Initializer& initializer);
   [[nodiscard]] Result<void> judge(ValueId id, const TensorNumbers& found, const std::string& tensor_name);
+  [[nodiscard]] Error beyond(const TensorNumbers& found, const std::string& tensor_name) const;
   [[nodiscard]] std::string_view harm_of_small(ValueId id, const TensorNumbers& found) const;
   [[nodiscard]] Role role_of(ValueId id, Seen& seen) const;
-  void keep_small(ValueId id, std::string_view reason, Seen& seen);
+  void keep(ValueId id, std::string_view reason, bool is_small);
+  void keep_elements(ValueId id, std::string_view reason, bool is_small, Seen& seen);
   void keep_behind(const Node& made_by, bool is_product, Seen& seen);
   void keep_uses(ValueId small, bool is_product, Seen& seen);
 
