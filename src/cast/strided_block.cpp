@@ -71,27 +71,8 @@ void unpack(const std::byte* packed, std::byte* codes, std::size_t count) {
   }
 }
 
-// Packs elements of one byte each as elements [first, first + count) of `packed`, and changes no other ones.
 template <unsigned bits>
-void pack_at(const std::byte* codes, std::byte* packed, std::size_t first, std::size_t count) {
-  constexpr std::size_t unit = bits == 6 ? 4 : 8 / bits;
-  constexpr unsigned mask = (1u << bits) - 1;
-  const auto put = [&](std::size_t index, std::byte code) {
-    const std::size_t bit = index * bits % 8;
-    std::byte* const at = packed + index * bits / 8;
-    const unsigned place = mask << bit, value = (std::to_integer<unsigned>(code) & mask) << bit;
-    at[0] = (at[0] & ~static_cast<std::byte>(place)) | static_cast<std::byte>(value);
-    if (bit + bits > 8) at[1] = (at[1] & ~static_cast<std::byte>(place >> 8)) | static_cast<std::byte>(value >> 8);
-  };
-  const std::size_t end = first + count;
-  for (; first < end && first % unit != 0; ++first) put(first, *codes++);
-  const std::size_t whole = (end - first) / unit * unit;
-  pack<bits>(codes, packed + first / unit * (unit * bits / 8), whole);
-  for (codes += whole, first += whole; first < end; ++first) put(first, *codes++);
-}
-
-template <unsigned bits>
-constexpr Packing packing = {pack<bits>, pack_at<bits>, unpack<bits>};
+constexpr Packing packing = {pack<bits>, unpack<bits>};
 
 }  // namespace
 
@@ -109,6 +90,45 @@ void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std
 const Packing& packing_of(DType dtype) {
   const int bits = bit_width(dtype);
   return bits == 2 ? packing<2> : bits == 4 ? packing<4> : packing<6>;
+}
+
+void copy_bits(const std::byte* src, std::size_t from, std::byte* dst, std::size_t to, std::size_t count) {
+  const auto byte_at = [src](std::size_t bit) { return std::to_integer<unsigned>(src[bit / 8]); };
+  // The first `bits` of those that are left, all of one byte of the target.
+  const auto merge = [&](std::size_t bits) {
+    if (bits == 0) return;
+    unsigned value = byte_at(from) >> from % 8;
+    if (from % 8 + bits > 8) value |= byte_at(from + 8) << (8 - from % 8);
+    const unsigned ones = (1u << bits) - 1, place = ones << to % 8, moved = (value & ones) << to % 8;
+    auto* const at = reinterpret_cast<std::uint8_t*>(dst + to / 8);
+    std::uint8_t before = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(at, &before, static_cast<std::uint8_t>((before & ~place) | moved), true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    from += bits;
+    to += bits;
+    count -= bits;
+  };
+  merge(std::min(count, (0 - to) % 8));
+  const std::size_t shift = from % 8, whole = count / 8;
+  if (shift == 0) {
+    std::memcpy(dst + to / 8, src + from / 8, whole);
+  } else {
+    const std::byte* const read = src + from / 8;
+    std::byte* const write = dst + to / 8;
+    std::size_t i = 0;
+    for (; i + 8 <= whole; i += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, read + i, sizeof word);
+      word = word >> shift | std::to_integer<std::uint64_t>(read[i + 8]) << (64 - shift);
+      std::memcpy(write + i, &word, sizeof word);
+    }
+    for (; i < whole; ++i) write[i] = read[i] >> shift | read[i + 1] << (8 - shift);
+  }
+  from += whole * 8;
+  to += whole * 8;
+  count -= whole * 8;
+  merge(count);
 }
 
 void clear_padding(DType dtype, std::byte* packed, std::size_t count) {

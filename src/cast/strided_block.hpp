@@ -19,12 +19,15 @@ void copy_run(const std::byte* src, std::int64_t src_stride, std::byte* dst, std
 // The functions for types of one width.
 struct Packing {
   void (*pack)(const std::byte* codes, std::byte* packed, std::size_t count);
-  void (*pack_at)(const std::byte* codes, std::byte* packed, std::size_t first, std::size_t count);
   void (*unpack)(const std::byte* packed, std::byte* codes, std::size_t count);
 };
 
 // Precondition: `dtype` has fewer than 8 bits.
 const Packing& packing_of(DType dtype);
+
+// Copies `count` bits from bit `from` of `src` to bit `to` of `dst`, low bits first, and changes no others: other
+// threads may write those at the same time, by this function. The arrays are disjoint.
+void copy_bits(const std::byte* src, std::size_t from, std::byte* dst, std::size_t to, std::size_t count);
 
 // Writes zeros to the bits of the last byte that no element has.
 void clear_padding(DType dtype, std::byte* packed, std::size_t count);

@@ -48,7 +48,8 @@ TEST(Strided, TransposedToPacked) {
 // Rows of odd lengths begin inside of bytes, and tiles are not in the order of the result.
 TEST(Strided, LargeTransposedToPacked) {
   for (const DType to : {DType::int2, DType::uint4, DType::float4_e2m1fn, DType::float6_e3m2fn}) {
-    for (const auto& [rows, columns] : {std::pair{301, 199}, {128, 1024}, {1, 40000}, {40000, 3}, {1027, 641}}) {
+    for (const auto& [rows, columns] :
+         {std::pair{301, 199}, {128, 1024}, {1, 40000}, {40000, 3}, {40001, 3}, {7, 40001}, {1027, 641}, {641, 1030}}) {
       const auto count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
       std::vector<float> matrix(count), transposed(count);
       for (std::size_t i = 0; i < count; ++i) transposed[i] = static_cast<float>(i * 7 % 5);
@@ -59,7 +60,7 @@ TEST(Strided, LargeTransposedToPacked) {
         }
       }
       const Shape shape = {rows, columns};
-      std::vector<std::byte> got(storage_bytes(to, count)), expected(got.size());
+      std::vector<std::byte> got(storage_bytes(to, count), std::byte{0xEE}), expected(got.size());
       ASSERT_EQ(message(cast({DType::float32, shape, std::as_bytes(std::span(transposed))}, {to, shape, expected})),
                 "done");
       ASSERT_EQ(

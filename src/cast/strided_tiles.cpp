@@ -58,16 +58,15 @@ class Tiles {
       : src_(src), dst_(dst), work_(work), rows_(rows), last_(src.shape.size() - 1), count_(count) {
     row_count_ = static_cast<std::size_t>(src.shape[rows]);
     column_count_ = static_cast<std::size_t>(src.shape[last_]);
-    transposes_ = is_run(src, rows) && is_run(dst, last_) && has_whole_bytes(dst);
+    transposes_ = is_run(src, rows) && is_run(dst, last_);
     if (transposes_) {
       choose_runs();
     } else {
       tile_rows_ = std::min(row_count_, block_elements / std::min(tile_edge, column_count_));
       tile_columns_ = std::min(column_count_, block_elements / tile_rows_);
     }
-    // Packed elements of different bands may share bytes; a report's sums depend on their order.
-    if ((dst.is_packed() && !transposes_) || work.report != nullptr || count * src.item_bytes() < threads_min_bytes)
-      execution_.threads = 1;
+    // A report's sums depend on their order.
+    if (work.report != nullptr || count * src.item_bytes() < threads_min_bytes) execution_.threads = 1;
     if (transposes_) choose_stores();
     joins_rows_ = tile_columns_ == column_count_ && missing_columns_ == 0 && rows_follow();
     bands_of_plane_ = (missing_columns_ + column_count_ + tile_columns_ - 1) / tile_columns_;
@@ -104,8 +103,7 @@ class Tiles {
         return block;
       }
     }
-    return std::make_unique<Block>(src_, dst_, tile_rows_ * (tile_columns_ + most_before_),
-                                   bit_width(dst_.dtype) < 8 && (!transposes_ || dst_.one_per_byte));
+    return std::make_unique<Block>(src_, dst_, tile_rows_ * (tile_columns_ + most_before_), dst_.one_per_byte);
   }
 
   // Neighbours along `axis` are neighbours in memory, as they are or packed.
@@ -115,10 +113,12 @@ class Tiles {
   }
 
   // Reports whether rows of the target, or planes of rows that follow each other, begin with a byte.
-  [[nodiscard]] bool has_whole_bytes(const StridedArray& dst) const {
+  [[nodiscard]] bool has_whole_bytes() const {
     const std::size_t elements = column_count_ * (column_count_ <= short_axis && rows_follow() ? row_count_ : 1);
-    return !dst.is_packed() || elements * static_cast<std::size_t>(bit_width(dst.dtype)) % 8 == 0;
+    return !dst_.is_packed() || elements * dst_bits() % 8 == 0;
   }
+
+  [[nodiscard]] std::size_t dst_bits() const { return static_cast<std::size_t>(bit_width(dst_.dtype)); }
 
   // Reports whether a row of the target begins where the one before ends.
   [[nodiscard]] bool rows_follow() const { return dst_.strides[rows_] == dst_.strides[last_] * src_.shape[last_]; }
@@ -151,7 +151,7 @@ class Tiles {
   }
 
   void choose_stores() {
-    if (!is_dense(dst_)) return;
+    if (!is_dense(dst_) || !has_whole_bytes()) return;
     const Pages pages = pages_of(dst_.data, dst_bytes(count_), true);
     bypasses_cache_ = stores_bypass_cache(active_target(), src_.dtype, dst_.dtype, count_, pages, true);
     if (!bypasses_cache_ || is_short_ || dst_.is_packed()) return;
@@ -203,16 +203,24 @@ class Tiles {
                 src_.swapped);
     TRY(block.convert(block.gathered(), block.converted(), height * columns, 0, work_));
     const std::byte* drain = block.items(height * columns);
+    if (dst_.is_packed()) {
+      write_bits(drain, to, height, columns);
+      return {};
+    }
     for (std::size_t i = 0; i < height; ++i, drain += columns * dst_.item_bytes()) {
-      const std::int64_t place = to + at(dst_, rows_, i);
-      if (dst_.is_packed()) {
-        packing_of(dst_.dtype).pack_at(drain, dst_.data, static_cast<std::size_t>(place), columns);
-      } else {
-        copy_run(drain, static_cast<std::int64_t>(dst_.item_bytes()), dst_.data + place, dst_.strides[last_], columns,
-                 dst_.item_bytes(), dst_.swapped);
-      }
+      copy_run(drain, static_cast<std::int64_t>(dst_.item_bytes()), dst_.data + to + at(dst_, rows_, i),
+               dst_.strides[last_], columns, dst_.item_bytes(), dst_.swapped);
     }
     return {};
+  }
+
+  // Packed rows, which may begin and end within a byte that they share with others.
+  void write_bits(const std::byte* tile, std::int64_t to, std::size_t rows, std::size_t columns) const {
+    const std::size_t row_bits = columns * dst_bits();
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto place = static_cast<std::size_t>(to + at(dst_, rows_, i));
+      copy_bits(tile, i * row_bits, dst_.data, place * dst_bits(), row_bits);
+    }
   }
 
   // Columns of a tile that the tile before has also, and whether it is the last one of its rows.
@@ -293,6 +301,7 @@ class Tiles {
       columns *= rows;
       rows = 1;
     }
+    if (!has_whole_bytes()) return write_bits(tile, to, rows, columns);
     const std::size_t row_bytes = dst_bytes(columns), before = edges.before * dst_.item_bytes();
     for (std::size_t i = 0; i < rows; ++i, tile += row_bytes) {
       const std::int64_t place = to + at(dst_, rows_, i);
