@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from .. import _core
+from .._arguments import plain_errors
 from .._interop import _exchange
 from . import _tensors
 from .._names import BlockSchemeName, SpellingName
@@ -37,6 +38,7 @@ def dequantize(
 ) -> Any: ...
 
 
+@plain_errors
 def dequantize(
     codes: Any,
     scales: Any = None,
@@ -78,9 +80,9 @@ def dequantize(
         The weight, of shape (..., outputs, inputs), of the library that ``codes`` are of: an array, or a tensor.
 
     Raises:
-        CastError: shapes, types or sizes that contradict each other; an argument that the format does not have.
+        CastError: shapes, types or sizes that contradict each other; an argument that the format does not have; an
+            unknown scheme or spelling.
         TypeError: a weight of :func:`quantize` with arguments that it has itself; no scheme.
-        ValueError: no such scheme or spelling.
 
     Examples:
         >>> q = tc.quantize(weight, "nvfp4")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
 from . import _inspected, _remote
-from .._arguments import plain_errors
+from .._arguments import is_utf8, plain_errors
 from .._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
 from .._options import CastOptions, DTypeLike, shows_options
@@ -592,6 +592,8 @@ def save(
     for name, tensor in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"the name of a tensor is a string, not {name!r}")
+        if not is_utf8(name):
+            raise CastError(f"the name of a tensor is UTF-8 in every file, and {name!r} is not")
         named.append((name, _tensors.to_core(tensor)))
     if format is None and not isinstance(path, (str, os.PathLike)):
         raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")
