@@ -590,10 +590,8 @@ def save(
         raise TypeError(f"tensors is a mapping of names to arrays, such as {{'weight': x}}, not {type(tensors).__name__}")
     named = []
     for name, tensor in tensors.items():
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a tensor is a string, not {name!r}")
-        if not is_utf8(name):
-            raise CastError(f"the name of a tensor is UTF-8 in every file, and {name!r} is not")
+        if not isinstance(name, str) or not is_utf8(name):
+            raise TypeError(f"the name of a tensor is a string, in UTF-8, not {name!r}")
         named.append((name, _tensors.to_core(tensor)))
     if format is None and not isinstance(path, (str, os.PathLike)):
         raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")
