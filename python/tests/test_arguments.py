@@ -202,6 +202,8 @@ MISTAKEN = [
     (lambda file: tc.quantize(X, "q4_k", importance=5), TypeError, "importance= is an array of numbers"),
     (lambda file: tc.gguf_quantize(X, "q9"), CastError, 'GGUF has no "q9"'),
     (lambda file: tc.dequantize(X, X, "mxfp5"), CastError, 'no block format "mxfp5"; there are'),
+    (lambda file: tc.dequantize(X, ["a"], "mxfp4"), TypeError, "expected numbers of float32"),
+    (lambda file: tc.dequantize(X, X, "mxfp4", global_scale=10**400), TypeError, "expected numbers of float32"),
     (lambda file: tc.dequantize(X, X, "mxfp4", shape=5), TypeError, "shape must be a shape, not 5"),
     (lambda file: tc.convert(file, "b", "float16", budget="\ud800"), CastError, "half of a surrogate pair"),
     (lambda file: tc.convert(file, "b", "float16", include="\ud800"), CastError, "half of a surrogate pair"),

@@ -122,7 +122,12 @@ def _core_of(x: Any) -> _core.Tensor | None:
     """Numbers of Python, and lists of them, as float32; arrays and tensors as they are."""
     if x is None:
         return None
-    return _tensors.to_core(np.asarray(x, np.float32) if isinstance(x, (int, float, list, tuple)) else x)
+    if not isinstance(x, (int, float, list, tuple)):
+        return _tensors.to_core(x)
+    try:
+        return _tensors.to_core(np.asarray(x, np.float32))
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected numbers of float32, or rows of them of one length, not {x!r}") from None
 
 
 def _block(block: int | tuple[int, int] | None, scheme: str, spelling: str) -> tuple[int, int] | None:
