@@ -214,6 +214,20 @@ def test_names_in_folders(tmp_path):
         tc.convert(index, tmp_path / "none", "float16")
 
 
+def test_a_tensor_without_a_name_in_a_folder(tmp_path):
+    weight = W.numpy()
+    for name in ("safetensors", "pt"):
+        (tmp_path / name).mkdir()
+    safetensors.save_file({"": weight, "a": weight + 1}, tmp_path / "safetensors/model.safetensors")
+    torch.save(W, tmp_path / "pt/pytorch_model.bin")
+    for name, expected in (("safetensors", ""), ("pt", "pytorch_model")):
+        assert np.array_equal(tc.load(tmp_path / name)[expected], weight)
+        rows = {row.name: row for row in tc.inspect(tmp_path / name, stats=True).tensors}
+        assert rows[expected].stats.max == 11
+        tc.convert(tmp_path / name, tmp_path / f"{name}.out", "float16")
+        assert np.array_equal(tc.load(tmp_path / f"{name}.out")[expected], weight)
+
+
 def test_metadata_that_is_null(tmp_path):
     header = json.dumps({"__metadata__": None, "a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}).encode()
     content = len(header).to_bytes(8, "little") + header + b"\1\2"
