@@ -214,6 +214,13 @@ def test_names_in_folders(tmp_path):
         tc.convert(index, tmp_path / "none", "float16")
 
 
+@pytest.mark.parametrize("framework", ["np", "pt"])
+def test_shapes_that_no_array_has(framework):
+    header = json.dumps({"a": {"dtype": "F32", "shape": [0, 2**32, 2**32], "data_offsets": [0, 0]}}).encode()
+    with pytest.raises(tc.UnsupportedError, match="cannot hold the shape"):
+        tc.load(len(header).to_bytes(8, "little") + header, framework=framework)
+
+
 def test_a_tensor_without_a_name_in_a_folder(tmp_path):
     weight = W.numpy()
     for name in ("safetensors", "pt"):
