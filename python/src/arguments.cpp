@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "array_types.hpp"
+#include "dtype/errors.hpp"
 #include "option_values.hpp"
 #include "options/cast_options.hpp"
 
@@ -32,10 +33,9 @@ PyObject* decoded(std::string_view text) {
 }
 
 DType parse_text(PyObject* text) {
-  Py_ssize_t size = 0;
-  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
-  if (data == nullptr) return DType::undefined;
-  const Result<DType> parsed = parse_dtype({data, static_cast<std::size_t>(size)});
+  const std::optional<std::string_view> content = text_argument(text);
+  if (!content) return DType::undefined;
+  const Result<DType> parsed = parse_dtype(*content);
   if (parsed) return *parsed;
   raise_error(parsed.error());
   return DType::undefined;
@@ -128,6 +128,19 @@ DType resolve(PyObject* argument) {
 
 }  // namespace
 
+std::optional<std::string_view> text_argument(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+  if (data != nullptr) return std::string_view(data, static_cast<std::size_t>(size));
+  if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) return std::nullopt;
+  PyErr_Clear();
+  PyObject* const shown = PyObject_ASCII(text);
+  const char* words = shown == nullptr ? nullptr : utf8(shown);
+  if (words != nullptr) raise_error(invalid(std::string(words) + " has half of a surrogate pair, which UTF-8 lacks"));
+  Py_XDECREF(shown);
+  return std::nullopt;
+}
+
 int refuse(PyObject* keyword, const char* needed, PyObject* value) {
   PyObject* text = PyUnicode_FromFormat("%U must be %s, not %R", keyword, needed, value);
   const char* words = text == nullptr ? nullptr : utf8(text);
@@ -137,9 +150,10 @@ int refuse(PyObject* keyword, const char* needed, PyObject* value) {
 }
 
 int word_number(PyObject* keyword, PyObject* value, const options::Words& words, int& number, const char* or_else) {
-  const char* text = PyUnicode_Check(value) ? utf8(value) : nullptr;
+  const std::optional<std::string_view> text = PyUnicode_Check(value) ? text_argument(value) : std::nullopt;
+  if (!text && PyUnicode_Check(value)) return -1;
   std::string allowed;
-  number = text != nullptr ? words.find(text) : -1;
+  number = text ? words.find(*text) : -1;
   if (number >= 0) return 1;
   for (const char* word : words) {
     allowed.append(allowed.empty() ? "one of '" : ", '").append(word).append("'");
@@ -182,6 +196,9 @@ int real_number(PyObject* keyword, PyObject* value, double& result) {
   if (result != -1.0 || PyErr_Occurred() == nullptr) return 1;
   if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
     PyErr_Format(PyExc_TypeError, "%U must be a real number here, not %R", keyword, value);
+  } else if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+    PyErr_Clear();
+    return refuse(keyword, "a number that float64 can hold", value);
   }
   return -1;
 }

@@ -4,7 +4,9 @@
 
 #include "numpy_api.hpp"
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,6 +21,9 @@ namespace tensorcast::python {
 // str() is a spelling. Returns undefined with a Python error set if there is no such type. A cache makes names a
 // dictionary look-up.
 [[nodiscard]] DType dtype_argument(PyObject* argument);
+
+// Returns the content of a str, in its memory. nullopt with CastError set if it has half of a surrogate pair.
+[[nodiscard]] std::optional<std::string_view> text_argument(PyObject* text);
 
 // Reads one keyword of CastOptions. Returns 1: read; 0: no such option; -1: a Python error is set.
 int option_argument(PyObject* keyword, PyObject* value, CastOptions& options);

@@ -43,7 +43,7 @@ const BlockFormat& format_of(const std::string& scheme, const std::string& spell
     if (is_same_name(format.scheme, scheme)) known += " of " + std::string(format.spelling);
   }
   const std::string what = "no block format \"" + scheme + (spelling.empty() ? "\"" : "\" of \"" + spelling + "\"");
-  throw nb::value_error((what + "; there are " + known).c_str());
+  throw_error(invalid(what, "there are " + known));
 }
 
 Tensor dequantize_tensor(const Tensor& codes, const Given& scales, const std::string& scheme,

@@ -31,13 +31,16 @@ inline DType dtype_or_undefined(nb::handle argument) {
   return argument.is_none() ? DType::undefined : dtype_of(argument);
 }
 
+// Throws the error as Python's exception.
+[[noreturn]] inline void throw_error(const Error& error) {
+  raise_error(error);
+  throw nb::python_error();
+}
+
 // Returns the value, or throws the error as Python's exception.
 template <class T>
 T checked(Result<T>&& result) {
-  if (!result) {
-    raise_error(result.error());
-    throw nb::python_error();
-  }
+  if (!result) throw_error(result.error());
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
@@ -81,6 +84,13 @@ inline CastOptions options_of(const nb::dict& keywords) {
   return options;
 }
 
+// Returns the content of a str, in its memory. Throws CastError for half of a surrogate pair.
+inline std::string_view text_of(nb::handle text) {
+  const std::optional<std::string_view> content = text_argument(text.ptr());
+  if (!content) throw nb::python_error();
+  return *content;
+}
+
 // Calls take(item) for each item of an iterable, or for a single text or an object that is none.
 template <class Take>
 void each_item(nb::handle given, Take&& take) {
@@ -96,10 +106,9 @@ void each_item(nb::handle given, Take&& take) {
 template <class Value, class Parse>
 Value read_size(nb::handle given, const char* name, const char* needed, Parse parse) {
   const nb::str text(nb::object(nb::str(given).attr("strip")()));
-  const std::optional<Value> size = parse(text.c_str());
+  const std::optional<Value> size = parse(text_of(text));
   if (size) return *size;
-  raise_error(invalid(std::string(name) + "=" + nb::repr(given).c_str() + " is not a size" + needed));
-  throw nb::python_error();
+  throw_error(invalid(std::string(name) + "=" + std::string(text_of(nb::repr(given))) + " is not a size" + needed));
 }
 
 template <class Option>
@@ -125,7 +134,7 @@ void read_bound_option(nb::handle value, const Option& option, typename Option::
       PyErr_Format(PyExc_TypeError, "%s= is a text, not %R", option.name, value.ptr());
       throw nb::python_error();
     }
-    result = nb::borrow<nb::str>(value).c_str();  // in the memory of `value`
+    result = text_of(value);
   } else if constexpr (std::is_same_v<Value, std::vector<DType>>) {
     result.clear();
     each_item(value, [&](nb::handle item) { result.push_back(dtype_of(item)); });
@@ -136,7 +145,7 @@ void read_bound_option(nb::handle value, const Option& option, typename Option::
         PyErr_Format(PyExc_TypeError, "%s= takes texts, not %R", option.name, item.ptr());
         throw nb::python_error();
       }
-      result.emplace_back(nb::borrow<nb::str>(item).c_str());
+      result.emplace_back(text_of(item));
     });
   } else {
     if (read_option(nb::str(option.name).ptr(), value.ptr(), option, result) != 1) throw nb::python_error();

@@ -65,7 +65,7 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
       if (row.scheme != last) known += (known.empty() ? "" : ", ") + std::string(row.scheme);
       last = row.scheme;
     }
-    throw nb::value_error(("no scheme \"" + scheme + "\"; there are " + known).c_str());
+    throw_error(invalid("no scheme \"" + scheme + "\"", "there are " + known));
   }
   QuantizeOptions options;
   options::for_each(options::quantize_options,
@@ -74,7 +74,7 @@ QuantizedTensor quantize_tensor(const Tensor& weight, const std::string& scheme,
   if (keywords.contains("importance")) importance = nb::cast<std::vector<float>>(keywords["importance"]);
   options.importance = importance;
   const BlockFormat* format = is_gguf ? find_block_format(scheme, "gguf") : nullptr;
-  if (is_gguf && format == nullptr) throw nb::value_error(("GGUF has no \"" + scheme + "\"").c_str());
+  if (is_gguf && format == nullptr) throw_error(invalid("GGUF has no \"" + scheme + "\""));
   return checked(without_gil([&]() {
     const Execution execution{.memory = result_memory()};
     return is_gguf ? quantize(weight.view(), *format, options, execution)
@@ -141,7 +141,7 @@ void set_state(QuantizedTensor& made, const nb::tuple& state) {
   QuantizedTensor t;
   const nb::tuple names = state[0], coding = state[1];
   t.recipe = find_quantize_recipe(nb::cast<std::string>(names[0]), nb::cast<std::string>(names[1]));
-  if (t.recipe == nullptr) throw nb::value_error("this version has no such recipe");
+  if (t.recipe == nullptr) throw_error(invalid("this version has no such recipe"));
   t.coding = {.element = number_in<DType>(coding[0]),
               .bits = nb::cast<int>(coding[1]),
               .packing = number_in<BlockPacking>(coding[2]),
@@ -169,7 +169,7 @@ void set_state(QuantizedTensor& made, const nb::tuple& state) {
   const BlockTensor parts = t.tensor();
   checked(code_range(parts, 0, 0));
   if (t.codes.size() != storage_bytes(t.codes_dtype, checked(element_count(t.codes_shape)))) {
-    throw nb::value_error("the codes do not fit their shape");
+    throw_error(invalid("the codes do not fit their shape"));
   }
   new (&made) QuantizedTensor(std::move(t));
 }

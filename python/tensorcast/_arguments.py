@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ._errors import CastError
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -20,8 +22,12 @@ def _all(x: Any, fits: Callable[[Any], bool]) -> bool:
     return isinstance(x, Sequence) and not isinstance(x, (str, bytes)) and all(map(fits, x))
 
 
+def is_utf8(text: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def _is_text(x: Any) -> bool:
-    return isinstance(x, str)
+    return isinstance(x, str) and is_utf8(x)
 
 
 # How annotations read in messages, and what fits them; any object fits other annotations.
@@ -34,8 +40,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Path": ("a path", lambda x: isinstance(x, (str, os.PathLike))),
     "FileFormat": ("a text", _is_text),
     "PromoteRules": ("a text", _is_text),
+    "SchemeName": ("a text", _is_text),
+    "BlockSchemeName": ("a text", _is_text),
+    "SpellingName": ("a text", _is_text),
     "Sequence[int]": ("whole numbers", lambda x: _all(x, _is_int)),
     "Sequence[str]": ("texts", lambda x: _all(x, _is_text)),
+    "tuple[int, ...]": ("a shape", lambda x: _all(x, _is_int)),
     "_Shape": ("a shape", lambda x: _all(x, lambda length: length is None or _is_int(length))),
     "tuple[str, str]": ("two texts", lambda x: _all(x, _is_text) and len(x) == 2),
     "tuple[int, int]": ("two whole numbers", lambda x: _all(x, _is_int) and len(x) == 2),
@@ -70,28 +80,42 @@ def _mistake(annotation: str, value: Any) -> str | None:
         if fits(value):
             return None
         kinds.append(words)
-    return " or ".join(word for word in kinds if word != "None" or len(kinds) == 1)
+    return " or ".join(word for word in dict.fromkeys(kinds) if word != "None" or len(kinds) == 1)
 
 
-def _words(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
-    name = function.__qualname__.removesuffix(".__init__")
+def _name(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__") + "()"
+
+
+def _mistaken(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
     for parameter, value in inspect.signature(function).bind(*args, **keywords).arguments.items():
+        text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
+        if isinstance(text, str) and not is_utf8(text):
+            return CastError(f"{_name(function)}: {parameter} is not UTF-8, as texts and names of files must be: {text!r}")
         needed = _mistake(str(function.__annotations__.get(parameter, "")), value)
         if needed is not None:
-            return f"{name}(): {parameter} must be {needed}, not {value!r}"
-    return f"{name}() got an argument of a type that it cannot take; help() describes its arguments"
+            return TypeError(f"{_name(function)}: {parameter} must be {needed}, not {value!r}")
+    return None
 
 
 def plain_errors(function: _F) -> _F:
-    """Makes a function name the argument whose type the extension module refuses. Calls that succeed cost nothing."""
+    """Makes a function name the argument of a wrong type, where the extension module or Python says less.
+
+    Calls that succeed cost nothing.
+    """
 
     @functools.wraps(function)
     def called(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
-        except (TypeError, RuntimeError) as error:
-            if "incompatible function arguments" not in str(error) and str(error) != "std::bad_cast":
+        except CastError:
+            raise
+        except (TypeError, RuntimeError, ValueError, AttributeError, KeyError) as error:
+            of_module = "incompatible function arguments" in str(error) or str(error) == "std::bad_cast"
+            mistake = _mistaken(function, args, keywords) if of_module or not isinstance(error, TypeError) else None
+            if mistake is None and not of_module:
                 raise
-        raise TypeError(_words(function, args, keywords))
+        words = f"{_name(function)} got an argument of a type that it cannot take; help() describes them"
+        raise mistake or TypeError(words)
 
     return called  # type: ignore[return-value]

@@ -23,12 +23,15 @@ _LETTERS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
 def _renames(rename: Renames, keyword: str) -> list[tuple[str, str]]:
     if isinstance(rename, str):
         raise TypeError("rename= is a mapping of regular expressions to what replaces them, not a string")
-    pairs = rename.items() if isinstance(rename, Mapping) else rename
-    return [(pattern_text(pattern, keyword), str(replacement)) for pattern, replacement in pairs]
+    pairs: Any = rename.items() if isinstance(rename, Mapping) else rename
+    listed = list(pairs) if isinstance(pairs, Iterable) else None
+    if listed is None or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in listed):
+        raise TypeError(f"{keyword}= is a mapping of regular expressions to what replaces them, or pairs, not {rename!r}")
+    return [(pattern_text(pattern, keyword), str(replacement)) for pattern, replacement in listed]
 
 
 def _globs(given: Patterns, keyword: str) -> list[str]:
-    globs = [given] if isinstance(given, (str, re.Pattern)) else list(given)
+    globs = [given] if isinstance(given, (str, re.Pattern)) or not isinstance(given, Iterable) else list(given)
     for glob in globs:
         if not isinstance(glob, str):
             raise TypeError(f"{keyword}= takes globs such as '*.bin', not {glob!r}")
@@ -123,13 +126,15 @@ def _text(given: str | None, keyword: str) -> str:
 
 
 def _path(given: Any, keyword: str) -> str | None:
+    if given is not None and not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"{keyword}= is a path, not {given!r}")
     return None if given is None else os.fspath(given)
 
 
 def weighed_by(importance: Any, candidates: Any) -> str:
     if importance is not None and candidates is None:
         raise CastError("importance= weighs the errors of candidates=; pass both")
-    return "" if importance is None else os.fspath(importance)
+    return _path(importance, "importance") or ""
 
 
 def refuse_distributed(info: Any) -> None:
@@ -158,8 +163,9 @@ def _read(name: str, value: Any) -> Any:
 
 
 def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULTS)) -> dict[str, Any]:
-    """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts."""
-    taken = {name: options.pop(name, REQUEST_DEFAULTS[name]) for name in names}
+    """The fields ``names`` of a request: takes them out of ``options``, which leaves those of casts. None: the default."""
+    given = {name: options.pop(name, None) for name in names}
+    taken = {name: REQUEST_DEFAULTS[name] if value is None else value for name, value in given.items()}
     read = {name: _read(name, value) for name, value in taken.items()}
     return {name: value for name, value in read.items() if value is not None}  # None: the library's default
 

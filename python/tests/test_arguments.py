@@ -185,6 +185,57 @@ def test_no_message_is_of_the_extension_module(number, file, tmp_path, monkeypat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.safetensors"]
 
 
+# What Python would refuse with words of its own, and halves of surrogate pairs.
+MISTAKEN = [
+    (lambda file: tc.convert(file, "b", "float16", rename=5), TypeError, "rename= is a mapping .*, not 5"),
+    (lambda file: tc.convert(file, "b", "float16", rename=["a"]), TypeError, "rename= is a mapping"),
+    (lambda file: tc.convert(file, "b", "float16", skip_files=5), TypeError, "skip_files= takes globs"),
+    (lambda file: tc.convert(file, "b", "mxfp4", importance=5), TypeError, "importance= is a path, not 5"),
+    (lambda file: tc.save("b.npz", {"a": X}, metadata=5), TypeError, "metadata must be a mapping of texts"),
+    (lambda file: tc.save("b.npz", {"\ud800": X}), TypeError, "name of a tensor is a string, in UTF-8, not"),
+    (lambda file: tc.cast(X, "float16", report="x"), TypeError, "report must be True or False, not 'x'"),
+    (lambda file: tc.cast(X, "float16", packed=X), TypeError, "packed must be True or False"),
+    (lambda file: tc.cast(X, "float16", scale=10**400), CastError, "scale must be a number that float64 can hold"),
+    (lambda file: tc.quantize(X, None), TypeError, "scheme must be a text, not None"),
+    (lambda file: tc.quantize(X, "mxfp5"), CastError, 'no scheme "mxfp5"; there are'),
+    (lambda file: tc.quantize(X, "mx\0fp4"), CastError, "no scheme"),
+    (lambda file: tc.quantize(X, "q4_k", importance=5), TypeError, "importance= is an array of numbers"),
+    (lambda file: tc.gguf_quantize(X, "q9"), CastError, 'GGUF has no "q9"'),
+    (lambda file: tc.dequantize(X, X, "mxfp5"), CastError, 'no block format "mxfp5"; there are'),
+    (lambda file: tc.dequantize(X, ["a"], "mxfp4"), TypeError, "expected numbers of float32"),
+    (lambda file: tc.dequantize(X, X, "mxfp4", global_scale=10**400), TypeError, "expected numbers of float32"),
+    (lambda file: tc.dequantize(X, X, "mxfp4", shape=5), TypeError, "shape must be a shape, not 5"),
+    (lambda file: tc.convert(file, "b", "float16", budget="\ud800"), CastError, "half of a surrogate pair"),
+    (lambda file: tc.convert(file, "b", "float16", include="\ud800"), CastError, "half of a surrogate pair"),
+    (lambda file: tc.convert(file, "b.npz", "float16", include="a\0b"), CastError, "matches no tensor"),
+    (lambda file: tc.cast(X, "\ud800"), CastError, "half of a surrogate pair"),
+    (lambda file: tc.cast(X, "float16", round_mode="\ud800"), CastError, "half of a surrogate pair"),
+    (lambda file: tc.cast(X, "float16", round_mode="up\0"), CastError, "round_mode must be one of"),
+    (lambda file: tc.load("\udcff.npy"), CastError, "path is not UTF-8, as texts and names of files"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKEN)))
+def test_mistakes_are_named(number, file, tmp_path, monkeypatch):
+    call, kind, words = MISTAKEN[number]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind, match=words):
+        call(file)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.safetensors"]
+
+
+def test_none_is_the_default(file, tmp_path):
+    options = dict.fromkeys(("dry_run", "single_file", "overwrite", "parents", "rename", "skip_files", "zero_limit"))
+    tc.convert(file, tmp_path / "b.npz", "float16", **options)
+    assert sorted(tc.load(tmp_path / "b.npz")) == ["head.weight", "x"]
+
+
+def test_importance_is_a_list_of_numbers():
+    weight, given = np.arange(256, dtype=np.float32)[None], list(np.linspace(1, 9, 256))
+    of_array = tc.gguf_quantize(weight, "q4_k", importance=np.float32(given))
+    assert np.array_equal(tc.gguf_quantize(weight, "q4_k", importance=given), of_array)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"round_mode": "upwards"}, {"opset": -1}, {"threads": -1}, {"order": "F"}, {"from_": "int4"}, {"invalid": None},

@@ -111,7 +111,7 @@ def test_an_index_beyond_the_first_piece():
 BAD_DTYPES = [
     ("flaot32", CastError, "did you mean float32"),
     ("", CastError, "dtype"),
-    ("\ud800", UnicodeEncodeError, "surrogates"),
+    ("\ud800", CastError, "half of a surrogate pair"),
     ("complex64", CastError, "two numbers"),
     (np.complex64, TypeError, "complex64"),
     (object, TypeError, "object|'O'"),

@@ -119,7 +119,7 @@ UNREAD = {
     "meta": (torch.empty(3, device="meta"), "a tensor on the meta device"),
     "storage": ((W + 1).storage().untyped(), "a storage without a tensor"),
     "complex128": (np.array([1j]), "cannot hold complex128"),
-    "type of PyTorch": (W.view(torch.uint8).view(torch.bits8), "a tensor of torch.bits8, which is not read"),
+    "type of PyTorch": (torch.ones(3, dtype=torch.uint8).view(torch.bits8), "a tensor of torch.bits8, which is not read"),
     "tensors as keys": ({W: 1}, "a dict whose keys are tensors"),
 }
 
@@ -174,16 +174,17 @@ def test_keys_that_are_sets_and_types(tmp_path):
     assert sorted(tc.load(tmp_path / "x.pt")) == ["<f4", "frozenset({1})"]
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "the file is empty"),
-        (b"hello\n", "neither a zip archive nor a pickle of torch.save"),
-        (pickle.dumps({"w": W}), "a Python pickle that torch.save did not write"),
-        (b"\x1f\x8b\x08" + bytes(20), "gzip has compressed this file"),
-    ],
-)
-def test_files_that_torch_save_did_not_write(content, words, tmp_path):
+NOT_OF_TORCH = {
+    "empty": (b"", "the file is empty"),
+    "text": (b"hello\n", "neither a zip archive nor a pickle of torch.save"),
+    "pickle": (pickle.dumps({"w": W}), "a Python pickle that torch.save did not write"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(20), "gzip has compressed this file"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_OF_TORCH)
+def test_files_that_torch_save_did_not_write(name, tmp_path):
+    content, words = NOT_OF_TORCH[name]
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(tc.CastError, match=words):
         tc.load(tmp_path / "x.pt")
@@ -211,6 +212,27 @@ def test_names_in_folders(tmp_path):
     index.write_text('{"metadata": {}, "weight_map": {}}')
     with pytest.raises(tc.ParseError, match="the index names no tensors: its weight_map is empty"):
         tc.convert(index, tmp_path / "none", "float16")
+
+
+@pytest.mark.parametrize("framework", ["np", "pt"])
+def test_shapes_that_no_array_has(framework):
+    header = json.dumps({"a": {"dtype": "F32", "shape": [0, 2**32, 2**32], "data_offsets": [0, 0]}}).encode()
+    with pytest.raises(tc.UnsupportedError, match="cannot hold the shape"):
+        tc.load(len(header).to_bytes(8, "little") + header, framework=framework)
+
+
+def test_a_tensor_without_a_name_in_a_folder(tmp_path):
+    weight = W.numpy()
+    for name in ("safetensors", "pt"):
+        (tmp_path / name).mkdir()
+    safetensors.save_file({"": weight, "a": weight + 1}, tmp_path / "safetensors/model.safetensors")
+    torch.save(W, tmp_path / "pt/pytorch_model.bin")
+    for name, expected in (("safetensors", ""), ("pt", "pytorch_model")):
+        assert np.array_equal(tc.load(tmp_path / name)[expected], weight)
+        rows = {row.name: row for row in tc.inspect(tmp_path / name, stats=True).tensors}
+        assert rows[expected].stats.max == 11
+        tc.convert(tmp_path / name, tmp_path / f"{name}.out", "float16")
+        assert np.array_equal(tc.load(tmp_path / f"{name}.out")[expected], weight)
 
 
 def test_metadata_that_is_null(tmp_path):

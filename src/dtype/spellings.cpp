@@ -172,7 +172,8 @@ const std::vector<Ambiguity>& ambiguities() {
 }
 
 // What a spelling is that names numbers, but no type of single numbers; empty: nothing known.
-std::string_view other_kind(std::string_view key) {
+std::string_view other_kind(std::string key) {
+  std::erase(key, '-');  // as in fp8-block, which fp8_block is, too
   constexpr std::string_view scaled = "names blocks of codes that share a scale, not a type of single numbers";
   struct Kind {
     std::string_view key;
@@ -184,6 +185,13 @@ std::string_view other_kind(std::string_view key) {
       {"mxfp", true, scaled},
       {"mxint", true, scaled},
       {"nvfp4", true, scaled},
+      {"fp8tensor", false, scaled},
+      {"fp8channel", false, scaled},
+      {"fp8block", false, scaled},
+      {"int8tensor", false, scaled},
+      {"int8channel", false, scaled},
+      {"int4channel", false, scaled},
+      {"int4group", false, scaled},
       {"iq", true, "names blocks of GGUF, whose codes share a scale, not a type of single numbers"},
       {"tq1", true, "names blocks of GGUF, whose codes share a scale, not a type of single numbers"},
       {"tq2", true, "names blocks of GGUF, whose codes share a scale, not a type of single numbers"},

@@ -13,7 +13,7 @@ OTHERS = {
     "types": ["types"],
     "explain": ["explain 0.3 inf --full", "explain 300 --to int8"],
     "promote": ["promote int4 float32 --rules tensorflow", "promote bool uint64"],
-    "inspect": ["inspect exact.npy", "inspect llama.gguf", "inspect pixels.npy --stats"],
+    "inspect": ["inspect exact.npy", "inspect llama.gguf", "inspect pixels.npy --stats", "inspect exact.npy weights.npy"],
     "convert": ["convert exact.npy -o x.npy --to float8_e5m2 --force --allow-loss", "convert weights.npy -o x.npz --to int8 --out-of-range saturate --force"],
     "onnx casts": ["onnx casts old.onnx"],
     "onnx convert": ["onnx convert cast.onnx -o x.onnx --to bfloat16 --force"],
@@ -68,6 +68,22 @@ def test_other_outputs_follow_it(source_dir, tcast, schemas, tmp_path, monkeypat
             done = subprocess.run([tcast, *sample.split(), "--json"], cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode <= 1 and done.stdout, done.stderr
             wrong += [f"{sample}: {error.json_path}: {error.message[:200]}" for error in validator.iter_errors(json.loads(done.stdout))]
+    assert wrong == []
+
+
+def test_errors_of_every_command_follow_it(tcast, schemas, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    wrong = []
+    for name in schemas["$defs"]:
+        if not name.startswith("tcast "):
+            continue
+        command = name.removeprefix("tcast ")
+        validator = jsonschema.Draft202012Validator({**schemas, "$ref": f"#/$defs/{name}".replace(" ", "%20")})
+        for arguments in (["--nothing"], ["missing", "-o", "x"], [""]):
+            words = [*command.split(), *arguments, "--json"]
+            done = subprocess.run([tcast, *words], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode in (1, 2) and list(json.loads(done.stdout)) == ["error"], words
+            wrong += [f"{words}: {error.message[:200]}" for error in validator.iter_errors(json.loads(done.stdout))]
     assert wrong == []
 
 

@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from .. import _core
+from .._arguments import plain_errors
 from .._interop import _exchange
 from . import _tensors
 from .._names import BlockSchemeName, SpellingName
@@ -37,6 +38,7 @@ def dequantize(
 ) -> Any: ...
 
 
+@plain_errors
 def dequantize(
     codes: Any,
     scales: Any = None,
@@ -78,9 +80,9 @@ def dequantize(
         The weight, of shape (..., outputs, inputs), of the library that ``codes`` are of: an array, or a tensor.
 
     Raises:
-        CastError: shapes, types or sizes that contradict each other; an argument that the format does not have.
+        CastError: shapes, types or sizes that contradict each other; an argument that the format does not have; an
+            unknown scheme or spelling.
         TypeError: a weight of :func:`quantize` with arguments that it has itself; no scheme.
-        ValueError: no such scheme or spelling.
 
     Examples:
         >>> q = tc.quantize(weight, "nvfp4")
@@ -120,7 +122,12 @@ def _core_of(x: Any) -> _core.Tensor | None:
     """Numbers of Python, and lists of them, as float32; arrays and tensors as they are."""
     if x is None:
         return None
-    return _tensors.to_core(np.asarray(x, np.float32) if isinstance(x, (int, float, list, tuple)) else x)
+    if not isinstance(x, (int, float, list, tuple)):
+        return _tensors.to_core(x)
+    try:
+        return _tensors.to_core(np.asarray(x, np.float32))
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected numbers of float32, or rows of them of one length, not {x!r}") from None
 
 
 def _block(block: int | tuple[int, int] | None, scheme: str, spelling: str) -> tuple[int, int] | None:

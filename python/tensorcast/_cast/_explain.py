@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._arguments import plain_errors
 from .._options import CastOptions, DTypeLike, shows_options
 from .._explained import Explained, Explanation
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@plain_errors
 @shows_options
 def explain(
     value: float | str | np.generic,

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from .._arguments import plain_errors
 from .._errors import CastError, UnsupportedError
 from .._interop import _exchange, _foreign
 from . import _numpy_types
@@ -21,6 +22,7 @@ from ._arrays import cast_array, scale_is_one
 _NUMPY_TEXT = re.compile(r"[<=|]?U\d+")  # texts of at most so many characters, as U12
 
 
+@plain_errors
 def cast(
     x: Any,
     to: Any,

@@ -59,6 +59,7 @@ def promote_types(
     )
 
 
+@plain_errors
 @shows_options
 def promote(
     a: Any,

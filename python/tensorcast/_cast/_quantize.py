@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._arguments import plain_errors
 from . import _tensors
 from ._quantized_weight import QuantizedWeight, numbers_of_importance, quantized
 from .._errors import unknown_option
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@plain_errors
 @shows(QuantizeOptions, DEFAULTS)
 def quantize(x: Any, scheme: SchemeName | str, **options: Unpack[QuantizeOptions]) -> QuantizedWeight:
     """Quantizes a weight as a tool does, byte for byte, in blocks along the last axis.
@@ -29,8 +31,7 @@ def quantize(x: Any, scheme: SchemeName | str, **options: Unpack[QuantizeOptions
 
     Raises:
         OutOfRangeError: NaN or infinity; the error names the element.
-        CastError: a recipe, option or type that the scheme does not have.
-        ValueError: no such scheme.
+        CastError: no such scheme; a recipe, option or type that the scheme does not have.
 
     Examples:
         >>> q = tc.quantize(weight, "nvfp4", recipe="compressed-tensors")
@@ -50,6 +51,7 @@ def quantize(x: Any, scheme: SchemeName | str, **options: Unpack[QuantizeOptions
     return quantized(x, scheme, given)
 
 
+@plain_errors
 def gguf_quantize(x: Any, type: str, *, importance: Any = None) -> Any:
     """The blocks of a GGUF type, bit for bit those of ggml without fused multiply-add.
 

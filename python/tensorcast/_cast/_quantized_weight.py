@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import _core
 from .._options import DTypeLike
 from . import _tensors
@@ -93,4 +95,9 @@ def quantized(x: Any, scheme: str, given: dict[str, Any]) -> QuantizedWeight:
 
 
 def numbers_of_importance(given: Any) -> list[float]:
-    return [] if given is None else [float(number) for number in given.reshape(-1)]
+    if given is None:
+        return []
+    numbers = np.asarray(given, np.float64) if isinstance(given, (list, tuple)) else given
+    if not hasattr(numbers, "reshape") or isinstance(numbers, type):
+        raise TypeError(f"importance= is an array of numbers, one for each column, not {given!r}")
+    return [float(number) for number in numbers.reshape(-1)]

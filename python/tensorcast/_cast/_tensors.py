@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._errors import UnsupportedError
 from .._interop import _exchange, _foreign
 from . import _arrays, _numpy_types
 
@@ -50,6 +51,16 @@ def to_core(x: Any) -> _core.Tensor:
 
 def from_core(tensor: _core.Tensor, as_torch: bool) -> Any:
     """The array of a result: read-only if an input or a constant has the same memory."""
+    try:
+        return _array_of(tensor, as_torch)
+    except (ValueError, RuntimeError) as cause:
+        if 0 not in tensor.shape:
+            raise
+        library = "PyTorch" if as_torch else "NumPy"
+        raise UnsupportedError(f"{library} cannot hold the shape {tuple(tensor.shape)}, though it has no elements") from cause
+
+
+def _array_of(tensor: _core.Tensor, as_torch: bool) -> Any:
     name, shape = tensor.dtype, tensor.shape
     assert name is not None
     if as_torch:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
 from . import _inspected, _remote
-from .._arguments import plain_errors
+from .._arguments import is_utf8, plain_errors
 from .._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
 from .._options import CastOptions, DTypeLike, shows_options
@@ -111,7 +111,8 @@ def inspect(
     numbers: dict[tuple[str, str], TensorStats | None] = {}
     for shard in info.shards:
         found = FileInfo._of(_core.inspect(_inspected.shard_path(name, shard.name), from_, stats, tried, weighed_by, {**options}))
-        numbers.update({(shard.name, _inspected.name_in(shard.name, tensor.name)): tensor.stats for tensor in found.tensors})
+        for tensor in found.tensors:
+            numbers[shard.name, _inspected.name_in(shard.name, tensor.name, found.format)] = tensor.stats
     tensors = tuple(dataclasses.replace(row, stats=numbers[row.file, row.name]) for row in info.tensors)
     return dataclasses.replace(info, tensors=tensors)
 
@@ -399,8 +400,7 @@ class TensorFolder(TensorFile[_Kind]):
                 raise CastError(f"{self._path} is closed; read its tensors before, or open it again")
             if shard not in self._open:
                 core = _core.TensorFile(_inspected.shard_path(self._path, shard), "", None, None)
-                names = {_inspected.name_in(shard, row["name"]): index for index, row in enumerate(core.summary()["tensors"])}
-                self._open[shard] = core, names
+                self._open[shard] = core, _inspected.places_of(shard, core.summary())
             self._open.move_to_end(shard)
             if len(self._open) > self._most_open:
                 self._open.popitem(last=False)
@@ -590,8 +590,8 @@ def save(
         raise TypeError(f"tensors is a mapping of names to arrays, such as {{'weight': x}}, not {type(tensors).__name__}")
     named = []
     for name, tensor in tensors.items():
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a tensor is a string, not {name!r}")
+        if not isinstance(name, str) or not is_utf8(name):
+            raise TypeError(f"the name of a tensor is a string, in UTF-8, not {name!r}")
         named.append((name, _tensors.to_core(tensor)))
     if format is None and not isinstance(path, (str, os.PathLike)):
         raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")

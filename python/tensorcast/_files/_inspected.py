@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from .. import _core
 from .._results import CheckpointFile, CheckpointInfo, FileInfo, TensorInfo
@@ -29,5 +31,11 @@ def shard_path(checkpoint: str, shard: str) -> str:
     return os.path.join(checkpoint if os.path.isdir(checkpoint) else os.path.dirname(checkpoint), shard)
 
 
-def name_in(shard: str, name: str) -> str:
-    return name or os.path.splitext(os.path.basename(shard))[0]  # one that is alone in a file is named for it
+def places_of(shard: str, summary: Mapping[str, Any]) -> dict[str, int]:
+    """Where the tensors of a shard are in it, by their names in the checkpoint."""
+    return {name_in(shard, row["name"], summary["format"]): place for place, row in enumerate(summary["tensors"])}
+
+
+def name_in(shard: str, name: str, format: str) -> str:
+    """The name in a checkpoint of a tensor of a shard: one without a name, as PyTorch's files may have, has the file's."""
+    return name if name or format == "safetensors" else os.path.splitext(os.path.basename(shard))[0]
