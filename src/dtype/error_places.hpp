@@ -62,4 +62,15 @@ template <class T>
   return result;
 }
 
+// Counts the element that is named from the beginning of a whole, of which these are the elements from `first` on.
+[[nodiscard]] inline Error counted_from(std::uint64_t first, Error error) {
+  if (error.element) *error.element += first;
+  return error;
+}
+template <class T>
+[[nodiscard]] Result<T> counted_from(std::uint64_t first, Result<T> result) {
+  if (!result) result.error() = counted_from(first, std::move(result).error());
+  return result;
+}
+
 }  // namespace tensorcast

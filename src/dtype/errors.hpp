@@ -33,6 +33,11 @@ inline Error internal_error(std::string message, std::string hint = {}) {
   return {.code = ErrorCode::internal, .message = std::move(message), .hint = std::move(hint)};
 }
 
-inline Error cancelled() { return {.code = ErrorCode::cancelled, .message = "cancelled; nothing was written"}; }
+inline Error cancelled(std::string message = "cancelled; nothing was written") {
+  return {.code = ErrorCode::cancelled, .message = std::move(message)};
+}
+
+// Of an object that another took the state of.
+inline Error moved_from(const char* type) { return invalid("this " + std::string(type) + " was moved from"); }
 
 }  // namespace tensorcast

@@ -100,7 +100,7 @@ Result<std::vector<NamedTensor>> Program::Impl::run(std::span<const Tensor> tens
 }
 
 Result<std::vector<NamedTensor>> Program::run(std::span<const NamedTensor> inputs, const Execution& execution) const {
-  if (impl_ == nullptr) return invalid("this Program was moved from");
+  if (impl_ == nullptr) return moved_from("Program");
   TRY(check_execution(execution));
   return guarded([&]() -> Result<std::vector<NamedTensor>> {
     std::vector<Tensor> tensors;

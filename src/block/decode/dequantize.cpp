@@ -17,6 +17,7 @@
 #include "cast/parallel.hpp"
 #include "cast/transpose.hpp"
 #include "cast/tuning.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
@@ -406,9 +407,8 @@ class Writer {
       return {};
     }
     const Conversion conversion{numbers, DType::float32, to, to_, count};
-    Result<void> done = run(conversion, policy_, {.threads = 1}, made.report);
-    if (!done && done.error().element) *done.error().element += (row - first_) * checked_.columns + column;
-    return done;
+    return counted_from((row - first_) * checked_.columns + column,
+                        run(conversion, policy_, {.threads = 1}, made.report));
   }
 
   const Checked& checked_;
@@ -566,14 +566,14 @@ Result<void> PreparedDequantize::operator()(std::int64_t first, std::int64_t cou
 Result<void> PreparedDequantize::operator()(std::span<const std::byte> codes, std::int64_t first, std::int64_t count,
                                             void* dst) noexcept {
   return guarded([&]() -> Result<void> {
-    if (state_ == nullptr) return invalid("this PreparedDequantize was moved from");
+    if (state_ == nullptr) return moved_from("PreparedDequantize");
     return state_->read(codes, first, count, static_cast<std::byte*>(dst));
   });
 }
 
 Result<CodeRange> PreparedDequantize::code_range(std::int64_t first, std::int64_t count) const noexcept {
   return guarded([&]() -> Result<CodeRange> {
-    if (state_ == nullptr) return invalid("this PreparedDequantize was moved from");
+    if (state_ == nullptr) return moved_from("PreparedDequantize");
     return state_->range(first, count);
   });
 }

@@ -14,6 +14,7 @@
 #include "cast/parallel.hpp"
 #include "cast/tuning.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/prefetch.hpp"
 #include "dtype/try.hpp"
@@ -154,9 +155,7 @@ Result<bool> Quantizer::run_rows(std::size_t first, std::size_t count, const std
   });
   for (const Result<void>& result : results) {
     if (result) continue;
-    Error error = layout_->numbers.refusal(numbers, count * columns);
-    if (error.element) *error.element += first * columns;
-    return error;
+    return counted_from(first * columns, layout_->numbers.refusal(numbers, count * columns));
   }
   return std::find(nonzero.begin(), nonzero.end(), 1) != nonzero.end();
 }

@@ -12,6 +12,7 @@
 #include "convert/run/progress_meter.hpp"
 #include "convert/run/verify.hpp"
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/wrapped_reader.hpp"
 #include "quantized/layer/code_layout.hpp"
@@ -79,7 +80,7 @@ class Comparison {
         of_file.add(i);
       }
       Result<bool> same = file_conversion::verify(run, tensors, made_anew.reader(), of_file, meter);
-      if (same && !*same) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+      if (same && !*same) return cancelled("cancelled");
       if (same) continue;
       Error& error = same.error();
       // What cannot be decoded has its name in the source.

@@ -15,6 +15,7 @@
 #include "convert/select/output_names.hpp"
 #include "convert/select/pattern_list.hpp"
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "io/memory_budget.hpp"
@@ -247,7 +248,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
     if (!outcome.tensors[i].in_b) continue;
     const bool compared =
         TRY(at_tensor(outcome.tensors[i].name, comparison.run(pairs[i].first, pairs[i].second, outcome.tensors[i])));
-    if (!compared) return Error{.code = ErrorCode::cancelled, .message = "cancelled", .file = request.a};
+    if (!compared) return in_file(request.a, cancelled("cancelled"));
   }
   return outcome;
 }

@@ -71,12 +71,10 @@ std::size_t LayerTableMaker::row_of_decoded(const PlannedTensor& planned) {
                            .to = planned.target.dtype,
                            .scale = planned.scale(),
                            .reason = planned.reason};
-  if (layer.nested_offset != 0.0F || !planned.source_name.empty()) {
-    auto rest = std::make_shared<PlannedLayer::Rest>();
-    if (!planned.source_name.empty()) rest->new_name = planned.target.name;
-    rest->nested_offset = layer.nested_offset;
-    row.rest = std::move(rest);
-  }
+  PlannedLayer::Rest rest;
+  if (!planned.source_name.empty()) rest.new_name = planned.target.name;
+  rest.nested_offset = layer.nested_offset;
+  row.set_rest(std::move(rest));
   row.rule = index_of(rule);
   table_.layers.push_back(std::move(row));
   return table_.layers.size() - 1;
@@ -113,10 +111,7 @@ std::size_t LayerTableMaker::row_of_rewritten(std::size_t index) {
     rule.fate = std::move(fate);
   }
   rest.constants = becomes.constants;
-  if (rest.nested_offset != 0.0F || !rest.importance.empty() || !rest.choice.empty() || !rest.exponents.empty() ||
-      !rest.constants.empty()) {
-    row.rest = std::make_shared<const PlannedLayer::Rest>(std::move(rest));
-  }
+  row.set_rest(std::move(rest));
   row.rule = index_of(rule);
   table_.layers.push_back(std::move(row));
   std::vector<std::size_t> siblings;

@@ -253,31 +253,25 @@ bool read_layer_row(const nlohmann::json& json, PlannedLayer& layer) {
     if (!place.as_layer) place.shape = entry.at(2).get<std::vector<std::int64_t>>();
     if (!element_count(place.shape)) return false;
   }
-  constexpr std::size_t usual = 4;  // weight, rule, shape, parts
-  std::size_t others = json.size() - usual;
-  if (json.contains("siblings")) {
-    layer.siblings = json.at("siblings").get<std::vector<std::size_t>>();
-    --others;
-  }
-  if (others == 0) return true;
-  auto rest = std::make_shared<PlannedLayer::Rest>();
-  rest->new_name = json.value("new_name", "");
-  rest->nested_offset = json.value("nested_offset", 0.0F);
-  if (json.contains("exponents")) rest->exponents = json.at("exponents").get<std::vector<int>>();
-  for (const int exponent : rest->exponents) {
+  if (json.contains("siblings")) layer.siblings = json.at("siblings").get<std::vector<std::size_t>>();
+  PlannedLayer::Rest rest;
+  rest.new_name = json.value("new_name", "");
+  rest.nested_offset = json.value("nested_offset", 0.0F);
+  if (json.contains("exponents")) rest.exponents = json.at("exponents").get<std::vector<int>>();
+  for (const int exponent : rest.exponents) {
     if (std::abs(exponent) >= most_exponent) return false;
   }
   if (json.contains("constants")) {
     for (const nlohmann::json& entry : json.at("constants")) {
-      rest->constants[entry.at(0).get<std::size_t>()] = bytes_of(entry.at(1).get<std::string>());
+      rest.constants[entry.at(0).get<std::size_t>()] = bytes_of(entry.at(1).get<std::string>());
     }
   }
-  rest->choice = json.value("choice", "");
+  rest.choice = json.value("choice", "");
   if (json.contains("importance")) {
-    rest->importance = json.at("importance").at(0).get<std::string>();
-    rest->importance_row = json.at("importance").at(1).get<std::int64_t>();
+    rest.importance = json.at("importance").at(0).get<std::string>();
+    rest.importance_row = json.at("importance").at(1).get<std::int64_t>();
   }
-  layer.rest = std::move(rest);
+  layer.set_rest(std::move(rest));
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/plan/layer_rule.hpp"
@@ -53,8 +54,14 @@ struct PlannedLayer {
     std::string choice;                                       // as TensorOutcome
     std::string importance;                                   // ImportanceEntry::name; "": none
     std::int64_t importance_row = -1;
+
+    friend bool operator==(const Rest&, const Rest&) = default;
   };
   std::shared_ptr<const Rest> rest = nullptr;  // null: nothing of it
+
+  void set_rest(Rest all) {
+    if (all != Rest()) rest = std::make_shared<const Rest>(std::move(all));
+  }
 };
 
 struct LayerTable {

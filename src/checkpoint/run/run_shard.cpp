@@ -254,7 +254,7 @@ class ComparedShard final : public ShardRun {
     file_conversion::TensorNotes notes;
     const bool is_complete = TRY(convert(notes));
     if (differs_at_) return difference();
-    if (!is_complete) return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+    if (!is_complete) return cancelled("cancelled");
     return hash_.digest();
   }
 

@@ -259,7 +259,7 @@ class AttestationCheck {
       TRY(derived.read(at, right));
       hash.update(left);
       same = std::memcmp(left.data(), right.data(), left.size()) == 0;
-      if (!advance(left.size(), output_.names[0])) return cancelled();
+      if (!advance(left.size(), output_.names[0])) return cancelled("cancelled");
     }
     if (same) return take_digest(*written, hash.digest(), outputs_.begin()->second, outcome_.files);
     return in_file(written->path(), difference_of(made, format));
@@ -298,8 +298,6 @@ class AttestationCheck {
     return other;
   }
 
-  static Error cancelled() { return {.code = ErrorCode::cancelled, .message = "cancelled"}; }
-
   // Notes bytes that were read. Returns false to cancel.
   bool advance(std::uint64_t bytes, const std::string& file) {
     const std::scoped_lock lock(mutex_);
@@ -331,7 +329,7 @@ class AttestationCheck {
       if (failed) failed = std::move(done);
     });
     TRY(failed);
-    if (is_stopping_) return cancelled();
+    if (is_stopping_) return cancelled("cancelled");
     std::ranges::sort(differences_, {}, &Error::file);
     if (differences_.empty()) return {};
     if (statement_.version != version()) {

@@ -93,7 +93,7 @@ namespace {
 // read(), or the error of a file without a state.
 template <class State, class Read>
 auto with_state(const std::unique_ptr<State>& state, const Read& read) -> decltype(read()) {
-  if (state == nullptr) return invalid("this QuantizedFile was moved from");
+  if (state == nullptr) return moved_from("QuantizedFile");
   return guarded(state->path, read);
 }
 

@@ -136,7 +136,7 @@ Result<std::string> sha256_of_file(const StoredFile& file, const std::function<b
   TRY(read_blocks(file, [&](std::span<const std::byte> bytes) -> Result<void> {
     hash.update(bytes);
     if (!advance || advance(bytes.size())) return {};
-    return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+    return cancelled("cancelled");
   }));
   return hash.digest();
 }

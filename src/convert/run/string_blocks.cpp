@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cast/parse_strings.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -13,11 +14,6 @@ namespace {
 
 // Most numbers take less as text.
 constexpr std::size_t usual_text_bytes = 64;
-
-Error at_element(Error error, std::uint64_t first) {
-  if (error.element) *error.element += first;
-  return error;
-}
 
 std::size_t count_of(const StringBuffer& strings) { return strings.offsets.empty() ? 0 : strings.offsets.size() - 1; }
 
@@ -40,9 +36,7 @@ Result<StringBuffer> StringBlocks::print_numbers() {
   numbers_.resize(storage_bytes(tensor_.from, count));
   TRY(reader_.read(tensor_.source, storage_bytes(tensor_.from, done_), numbers_));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  Result<StringBuffer> strings = cast_to_strings({tensor_.from, shape, numbers_}, options_);
-  if (!strings) return at_element(std::move(strings).error(), done_);
-  return strings;
+  return counted_from(done_, cast_to_strings({tensor_.from, shape, numbers_}, options_));
 }
 
 Result<std::span<std::byte>> NumberBlocks::next(std::span<std::byte> block) {
@@ -51,9 +45,7 @@ Result<std::span<std::byte>> NumberBlocks::next(std::span<std::byte> block) {
   const DType to = tensor_.target.dtype;
   const std::span<std::byte> numbers = block.first(storage_bytes(to, count));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  if (Result<void> parsed = parse_strings(strings.view(), {to, shape, numbers}, options_, done_); !parsed) {
-    return at_element(std::move(parsed).error(), done_);
-  }
+  TRY(counted_from(done_, parse_strings(strings.view(), {to, shape, numbers}, options_, done_)));
   done_ += count;
   return numbers;
 }

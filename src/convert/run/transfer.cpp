@@ -227,7 +227,7 @@ class Transfer {
 
   // The error of a block that begins at element `first`.
   [[nodiscard]] Error located(Error error, std::uint64_t first, DType from) const {
-    if (error.element) *error.element += first;
+    error = counted_from(first, std::move(error));
     const bool may_say_more = run_.refuse_wrap && run_.options.out_of_range == OutOfRange::automatic;
     if (error.code == ErrorCode::out_of_range && error.hint.empty() && may_say_more) {
       error.hint = family(from) == Family::floating

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codec/packing.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
@@ -63,9 +64,7 @@ class PartReads {
     const Shape shape{static_cast<std::int64_t>(count)};
     Execution execution = execution_;
     execution.first_element = from;
-    Result<void> done = cast({stored_, shape, elements_}, {out_.dtype, shape, target}, options_, execution);
-    if (!done && done.error().element) *done.error().element += from;
-    return done;
+    return counted_from(from, cast({stored_, shape, elements_}, {out_.dtype, shape, target}, options_, execution));
   }
 
   formats::Reader& reader_;

@@ -239,10 +239,8 @@ struct TensorFile::State {
     TRY(input.reader->read(index, offset, stored.span()));
     Execution here = execution;
     here.first_element = first;
-    Result<void> done = cast({info.dtype, shape, stored.span()}, {dtype, shape, out.bytes},
-                             file_conversion::with_seed_of(options, info.name), here);
-    if (!done && done.error().element) *done.error().element += first;
-    return done;
+    return counted_from(first, cast({info.dtype, shape, stored.span()}, {dtype, shape, out.bytes},
+                                    file_conversion::with_seed_of(options, info.name), here));
   }
 
   Result<void> decode(std::size_t index, std::uint64_t first, std::uint64_t count, const MutableTensorView& out,
@@ -306,7 +304,7 @@ const FileSummary& TensorFile::summary() const noexcept {
 
 template <class Read>
 auto TensorFile::read_with(std::size_t index, const Read& read) -> decltype(read()) {
-  if (state_ == nullptr) return invalid("this TensorFile was moved from");
+  if (state_ == nullptr) return moved_from("TensorFile");
   return guarded(state_->input.file->path(), [&]() -> decltype(read()) {
     const std::vector<TensorInfo>& tensors = state_->input.reader->tensors();
     if (index >= tensors.size()) {

@@ -71,11 +71,7 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
     add_values(block_values, stats);
     for (auto& [candidate, report] : stats.candidates) {
       const MutableTensorView converted{candidate, shape, std::span(target).first(storage_bytes(candidate, count))};
-      Result<void> done = cast(block, converted, request.options, report, request.execution);
-      if (!done) {
-        if (done.error().element) *done.error().element += first;
-        return std::move(done).error();
-      }
+      TRY(counted_from(first, cast(block, converted, request.options, report, request.execution)));
     }
   }
   // Without finite elements other than zero, the range is 0 to 0.

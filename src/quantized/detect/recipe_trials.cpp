@@ -14,6 +14,7 @@
 #include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
 #include "quantized/layer/hadamard.hpp"
@@ -361,7 +362,7 @@ class Trials {
   // Work that repeats is not counted.
   Result<void> advance(std::uint64_t bytes) {
     if (advance_(is_second_ ? 0 : bytes)) return {};
-    return Error{.code = ErrorCode::cancelled, .message = "cancelled"};
+    return cancelled("cancelled");
   }
 
   Result<void> load(std::uint64_t first_row, std::uint64_t row, std::uint64_t count) {

@@ -9,6 +9,7 @@
 
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/error_places.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/decoded_reader.hpp"
 #include "quantized/layer/narrow_layer.hpp"
@@ -80,9 +81,8 @@ class PartDecoder {
     const Shape shape{static_cast<std::int64_t>(numbers.size())};
     Execution execution = execution_;
     execution.first_element = place;
-    Result<void> done = cast({DType::float32, shape, std::as_bytes(numbers)}, {to_, shape, out}, options_, execution);
-    if (!done && done.error().element) *done.error().element += place;
-    return done;
+    return counted_from(place,
+                        cast({DType::float32, shape, std::as_bytes(numbers)}, {to_, shape, out}, options_, execution));
   }
 
   const Layer& layer_;

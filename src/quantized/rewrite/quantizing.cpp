@@ -27,9 +27,7 @@ Result<float> part_maximum(const block::WeightLayout& layout, std::uint64_t firs
                            const ReadNumbers& read, std::vector<std::byte>& buffer, const Execution& execution) {
   buffer.resize(layout.numbers.bytes(count));
   TRY(read(first, buffer));
-  Result<float> largest = layout.numbers.maximum(buffer.data(), count, execution);
-  if (!largest && largest.error().element) *largest.error().element += first;
-  return largest;
+  return counted_from(first, layout.numbers.maximum(buffer.data(), count, execution));
 }
 
 // Empty without an entry.
