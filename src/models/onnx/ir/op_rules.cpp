@@ -87,6 +87,9 @@ bool has_stash_type(std::string_view op_type) noexcept {
   return op_type == "LayerNormalization" || op_type == "SimplifiedLayerNormalization";
 }
 bool only_moves_elements(std::string_view op_type) noexcept { return contains(element_movers, op_type); }
+bool passes_on(const Node& node) noexcept {
+  return node.domain.empty() && (node.op_type == "Cast" || only_moves_elements(node.op_type));
+}
 bool may_compute_sizes(std::string_view op_type) noexcept { return contains(size_operators, op_type); }
 
 bool is_size_input(std::string_view op_type, std::size_t index) noexcept {
