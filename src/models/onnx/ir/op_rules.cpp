@@ -88,7 +88,8 @@ bool has_stash_type(std::string_view op_type) noexcept {
 }
 bool only_moves_elements(std::string_view op_type) noexcept { return contains(element_movers, op_type); }
 bool passes_on(const Node& node) noexcept {
-  return node.domain.empty() && (node.op_type == "Cast" || only_moves_elements(node.op_type));
+  const std::string_view op = node.op_type;
+  return node.domain.empty() && (op == "Cast" || op == "CastLike" || only_moves_elements(op));
 }
 bool may_compute_sizes(std::string_view op_type) noexcept { return contains(size_operators, op_type); }
 

@@ -221,7 +221,7 @@ void NumberSurvey::find_casts(ValueId id, std::vector<ValueId>& casts, Seen& see
     if (!passes_on(*node) || !seen.add(*node)) continue;
     for (const ValueId output : node->outputs) {
       if (output == no_value) continue;
-      if (node->op_type == "Cast" && plan_.settings().converts(type(output))) {
+      if (!only_moves_elements(node->op_type) && plan_.settings().converts(type(output))) {
         casts.push_back(output);
       } else if (type(output) == type(id)) {
         find_casts(output, casts, seen);
