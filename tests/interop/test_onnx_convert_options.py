@@ -436,6 +436,18 @@ def test_inputs_with_defaults_are_initializers(convert):
     assert kept.graph.input[1].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
 
 
+@pytest.mark.parametrize("arguments", [["int8", "--weights-only"], ["float16", "--weights-only"], ["float16", "--keep-io-types"]])
+def test_an_input_with_a_default_that_is_an_output_keeps_its_type(convert, arguments):
+    """Its codes without a scale would be no output."""
+    model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,4] x, float[4,4] w) => (float[2,4] y, float[4,4] w) { y = MatMul(x, w) }''')
+    model.graph.initializer.append(numpy_helper.from_array(np.eye(4, dtype=np.float32) / 3, "w"))
+    made = convert(model, *arguments)
+    values = [*made.graph.input, *made.graph.output]
+    assert {value.type.tensor_type.elem_type for value in values} == {onnx.TensorProto.FLOAT}
+    assert made.graph.initializer[0] == model.graph.initializer[0]
+
+
 @pytest.mark.parametrize("to", ["float16", "bfloat16"])
 def test_sums_of_products_of_integers_stay_float32(convert, to):
     """127 * 127 * 256 is beyond float16."""

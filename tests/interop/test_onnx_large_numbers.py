@@ -36,6 +36,10 @@ CASES = {
                                  "Big () => (r) { r = Constant<value_floats = [1e6, 2e6, 3e5, 1e5]>() }"),
     "float64": ("{ t = Cast<to = 1>(b) y = Mul(x, t) }", {"b": np.float64(1e6)}),
     "int64": ("{ u = Unsqueeze(b, axis) t = Cast<to = 1>(u) y = Mul(x, t) }", {"b": np.int64([1_000_000, 2, 70_000, 5]), "axis": np.int64([0])}),
+    "CastLike in a function": ("{ y = own.Scaled(x) }", {},
+                               "Scaled (a) => (r) { c = Constant<value_float = 1e6>() s = CastLike(c, a) r = Mul(a, s) }"),
+    "CastLike of an integer": ("{ y = own.Scaled(x) }", {},
+                               "Scaled (a) => (r) { c = Constant<value_int = 1000000>() s = CastLike(c, a) r = Mul(a, s) }"),
     "value_int": ("{ b = Constant<value_int = 1000000>() t = Cast<to = 1>(b) y = Mul(x, t) }", {}),
     "value_ints": ("{ b = Constant<value_ints = [1000000, 2, 70000, 5]>() t = Cast<to = 1>(b) y = Mul(x, t) }", {}),
 }  # fmt: skip

@@ -174,6 +174,9 @@ def around(kind):
     elif kind == "a default":
         constant.attribute.append(refers)
         defaults = [onnx.helper.make_attribute("small", 1e-9)]
+    elif kind == "a CastLike":
+        constant = node("Constant", [], ["given"], value_float=1e-9)
+        body.insert(0, node("CastLike", ["given", "x"], ["eps"]))
     if kind != "an argument":
         body.insert(0, constant)
     function = onnx.helper.make_function("own", "Root", ["x", "eps"] if kind == "an argument" else ["x"], ["y"], body, opset, attributes, defaults)
@@ -181,7 +184,7 @@ def around(kind):
     return onnx.helper.make_model(graph, opset_imports=[*opset, onnx.helper.make_opsetid("own", 1)], ir_version=9, functions=[function])
 
 
-@pytest.mark.parametrize("kind", ["a branch of an If", "carried by a Loop", "an argument", "an attribute", "a default"])
+@pytest.mark.parametrize("kind", ["a branch of an If", "carried by a Loop", "an argument", "an attribute", "a default", "a CastLike"])
 def test_constants_of_other_graphs(convert, kind):
     model = around(kind)
     made, _ = convert(model, "--to", "float16")

@@ -18,6 +18,7 @@ from ._model_files import Path, read_model, unnamed, write_model
 from ._option_list import DEFAULTS, ConvertOptions, Opset
 from ._option_table import settled
 from ._results import ConvertResult, OutputDifference, Validation
+from ._upgrade import opset_of, upgrade
 from ._validate import compare_models
 
 if TYPE_CHECKING:
@@ -125,19 +126,13 @@ def _convert_file(
 def _upgraded(source: str, opset: Opset, to: Any, options: dict[str, Any], folder: str) -> tuple[str, int]:
     """The model with nodes that onnx's own converter has rewritten, and the opset that it had."""
     import onnx
-    import onnx.version_converter
 
     model = onnx.load(source)
-    here = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
+    here = opset_of(model)
     wanted = _core.onnx_needs(to, options)[0] if opset == "auto" else int(opset)
     if opset == "auto" and here >= wanted:
         return source, here
-    if wanted < here:
-        raise CastError(f"the model has opset {here}, which is newer than {wanted}; models are only upgraded")
-    try:
-        upgraded = onnx.version_converter.convert_version(model, wanted)
-    except Exception as problem:
-        raise CastError(f"onnx cannot upgrade the model from opset {here} to {wanted}: {problem}") from problem
+    upgraded = upgrade(model, wanted)
     path = os.path.join(folder, "upgraded.onnx")
     write_model(upgraded, path)
     return path, here

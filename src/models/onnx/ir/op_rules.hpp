@@ -44,6 +44,8 @@ struct TypeAttribute {
 [[nodiscard]] bool has_stash_type(std::string_view op_type) noexcept;
 // Copies elements and computes nothing, so that it keeps the precision of what it gets.
 [[nodiscard]] bool only_moves_elements(std::string_view op_type) noexcept;
+// Gives the elements that it takes, in whatever type.
+[[nodiscard]] bool passes_on(const Node& node) noexcept;
 // May compute sizes, indices and lengths that become integers.
 [[nodiscard]] bool may_compute_sizes(std::string_view op_type) noexcept;
 // The input is a size, scale or index although it is a float: Resize's scales, all of Range.

@@ -34,11 +34,6 @@ constexpr std::string_view takes_small = "it takes numbers that are too small fo
 ValueId id_of(ValueId id) { return id; }
 ValueId id_of(const Declaration& declared) { return declared.value; }
 
-// A node that gives the elements that it takes.
-bool passes_on(const Node& node) {
-  return node.domain.empty() && (node.op_type == "Cast" || only_moves_elements(node.op_type));
-}
-
 // The integers of a Constant without a tensor.
 std::vector<float> numbers_of(const Attribute& attribute) {
   std::vector<float> numbers(attribute.ints.begin(), attribute.ints.end());
@@ -181,6 +176,7 @@ Result<void> NumberSurvey::survey(const Graph& graph) {
     TRY(judge(initializer.value, TRY(survey_tensor(file_, initializer.tensor, to)), initializer.name));
   }
   for (const Node& node : graph.nodes) {
+    TRY(survey_bounds(node));
     if (node.outputs.empty() || node.outputs[0] == no_value) continue;
     if (node.op_type != "Constant" && node.op_type != "ConstantOfShape") continue;
     TRY(survey_arguments(graph, node));
@@ -225,7 +221,7 @@ void NumberSurvey::find_casts(ValueId id, std::vector<ValueId>& casts, Seen& see
     if (!passes_on(*node) || !seen.add(*node)) continue;
     for (const ValueId output : node->outputs) {
       if (output == no_value) continue;
-      if (node->op_type == "Cast" && plan_.settings().converts(type(output))) {
+      if (!only_moves_elements(node->op_type) && plan_.settings().converts(type(output))) {
         casts.push_back(output);
       } else if (type(output) == type(id)) {
         find_casts(output, casts, seen);

@@ -88,6 +88,9 @@ class NumberSurvey {
   void keep(ValueId id, std::string_view reason, bool is_small);
   void keep_elements(ValueId id, std::string_view reason, bool is_small, Seen& seen);
   void keep_behind(const Node& made_by, bool is_product, Seen& seen);
+  [[nodiscard]] Result<std::vector<double>> bounds_of(ValueId id) const;
+  [[nodiscard]] Result<void> survey_bounds(const Node& node);
+  bool keep_near_one(ValueId id, Seen& seen);
   void keep_uses(ValueId small, bool is_product, Seen& seen);
 
   const io::InputFile& file_;

@@ -23,6 +23,7 @@ constexpr std::string_view by_attribute = "an attribute of the function decides 
 constexpr std::string_view of_size = "it computes sizes or indices";
 constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.32 crashes when it loads it in the type";
 constexpr std::string_view of_products = "it takes sums of products of integers, which reach beyond the type's range";
+constexpr std::string_view of_lengths = "it computes with lengths or positions, which may be beyond the type's range";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
 
 // Nodes that are followed back, one after the other: a malformed model may have a circle of them.
@@ -59,6 +60,10 @@ class SlotBuilder {
       for (const Node& node : graph.nodes) build_node(node, graph);
     });
     each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
+    if (settings_.to == DType::float16) {
+      counts_.resize(model.values.size());
+      each_graph(model, [&](const Graph& graph) { hold_counts(graph); });
+    }
     const bool is_16_bit = settings_.to == DType::float16 || settings_.to == DType::bfloat16;
     if (is_16_bit) {
       each_graph(model, [&](const Graph& graph) { hold_accumulators(graph); });
@@ -400,6 +405,42 @@ class SlotBuilder {
     }
   }
 
+  // Lengths and positions of a tensor have no bound that is known: what a Cast makes of them, and what is computed from
+  // them and constants alone, stays exact, and so does a quotient by them.
+  void hold_counts(const Graph& graph) {
+    constexpr std::string_view of_integers[] = {"Add", "Sub", "Mul", "Max", "Min", "Range", "ReduceProd", "ReduceSum"};
+    constexpr std::string_view of_floats[] = {"Add", "Sub", "Mul", "Div", "Neg", "Pow", "MatMul", "Cast"};
+    constexpr std::string_view ends[] = {"Sqrt", "Reciprocal", "Log", "Sin", "Cos"};
+    const auto is_count = [&](ValueId id) { return id != no_value && counts_[id]; };
+    const auto is_known = [&](ValueId id) {
+      if (id == no_value || counts_[id] || model_.values[id].initializer != nullptr) return true;
+      const Node* producer = model_.values[id].producer;
+      return producer != nullptr && producer->op_type == "Constant";
+    };
+    for (const Node& node : graph.nodes) {
+      if (!node.domain.empty() || node.outputs.empty() || node.outputs[0] == no_value) continue;
+      const std::string_view op = node.op_type;
+      const ValueId made = node.outputs[0];
+      if (op == "Shape" || op == "Size") counts_[made] = true;
+      if (std::ranges::none_of(node.inputs, is_count)) continue;
+      if (!converts(made)) {
+        counts_[made] = is_wide_integer(type(made).element) && (only_moves_elements(op) || contains(of_integers, op));
+        continue;
+      }
+      // Not an embedding of positions, whose numbers are constants.
+      const bool takes_number =
+          op == "Cast" || std::ranges::any_of(node.inputs, [&](ValueId id) { return is_count(id) && converts(id); });
+      if (!takes_number) continue;
+      const bool is_made_of_counts = std::ranges::all_of(node.inputs, is_known);
+      const bool goes_on = is_made_of_counts && (only_moves_elements(op) || contains(of_floats, op));
+      const bool is_quotient = op == "Div" && node.inputs.size() == 2 && is_count(node.inputs[1]);
+      counts_[made] = goes_on;
+      if (goes_on || is_quotient || contains(ends, op)) {
+        slots_.hold(slots_.of_values[made], Hold::rule, of_lengths);
+      }
+    }
+  }
+
   // ONNX Runtime 1.24 to 1.32 do not survive loading MatMul of a constant and a 16-bit tensor whose first axis a
   // Transpose has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose that
   // MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
@@ -462,6 +503,7 @@ class SlotBuilder {
   const PrecisionSettings& settings_;
   Slots slots_;
   std::vector<bool> walked_;  // by value: hold_size() was there
+  std::vector<bool> counts_;  // by value: made of lengths and constants
   std::vector<bool> folded_;  // by value: ONNX Runtime computes it when it loads the model
 };
 

@@ -36,7 +36,8 @@ void Slots::hold(SlotId slot, Hold how, std::string_view reason) {
   held.reason = reason;
 }
 
-// An input with a default is an initializer: before IR version 4 every initializer had to be an input, too.
+// An input with a default is an initializer: before IR version 4 every initializer had to be an input, too. One that is
+// also an output keeps its type with the other outputs.
 bool keeps_edge(const Model& model, const PrecisionSettings& settings, const Declaration& edge) {
   const ::tensorcast::onnx::ConvertRequest& request = *settings.request;
   if (const auto given = settings.io_elements.find(edge.name); given != settings.io_elements.end()) {
@@ -44,7 +45,7 @@ bool keeps_edge(const Model& model, const PrecisionSettings& settings, const Dec
   }
   if (contains(request.keep_io_names, edge.name)) return true;
   const Value& value = model.values[edge.value];
-  if (value.is_input && value.initializer != nullptr) return false;
+  if (value.is_input && value.initializer != nullptr && !value.is_output) return false;
   return request.keep_io_types || request.weights_only;
 }
 
