@@ -3,7 +3,9 @@
 // dense cast of as many elements, on one thread and on all. All pages exist and are huge. The median of neighbouring
 // turns.
 //
-// usage: tensorcast_transposes_bench [ROUNDS [PAIR [ORDER]]]     only pairs and orders with these texts in their names
+// usage: tensorcast_transposes_bench [ROUNDS [PAIR [ORDER [OFFSET]]]]
+//   only pairs and orders with these texts in their names; arrays that begin OFFSET bytes after a page does, as those
+//   of malloc do by 16
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -133,8 +135,9 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
   constexpr std::size_t most = std::size_t{17} << 20;
   std::byte* const numbers = allocate(most * 4);
-  std::byte* const src = allocate(most * 8);
-  std::byte* const dst = allocate(most * 4);
+  const int offset = argc > 4 ? std::atoi(argv[4]) : 0;
+  std::byte* const src = allocate(most * 8 + huge_page_bytes) + offset;
+  std::byte* const dst = allocate(most * 4 + huge_page_bytes) + offset;
   std::mt19937 engine(1);
   std::normal_distribution<float> normal(0, 8);
   constexpr std::size_t period = 65521;

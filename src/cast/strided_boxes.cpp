@@ -119,7 +119,10 @@ class Boxes {
   void gather(const std::byte* from, std::size_t wide, std::byte* to, std::size_t depth = 0) const {
     const std::size_t item = src_.item_bytes();
     if (depth == loops_.size()) {
-      if (ahead_ != 0) prefetch(from + ahead_, std::min(most_ahead_bytes, run_.length * item));
+      if (ahead_ != 0) {
+        const std::byte* const next = from + ahead_;  // all lines that it is in
+        prefetch(next, std::min(most_ahead_bytes, run_.length * item) + reinterpret_cast<std::uintptr_t>(next) % 64);
+      }
       copy_run(from, run_.from, to, run_.to, run_.is_cut ? wide : run_.length, item, src_.swapped);
       return;
     }

@@ -204,10 +204,10 @@ TEST(Strided, TilesOfCodesOfAByteEach) {
 }
 
 // Rows that are written past the cache: in bands that begin at its lines, in lines of rows that begin anywhere, and of
-// few columns or rows. The target begins at a line, within one, and within an element.
+// few columns or rows, or as many as a tile. The target begins at a line, within one, and within an element.
 TEST(Strided, LargeTransposesGiveWhatTheirElementsAre) {
   for (const auto& [rows, columns] :
-       {std::pair<std::size_t, std::size_t>{4096, 2112}, {4095, 1501}, {1900003, 3}, {3, 1900003}}) {
+       {std::pair<std::size_t, std::size_t>{4096, 2112}, {4095, 1501}, {90000, 96}, {1900003, 3}, {3, 1900003}}) {
     const std::size_t count = rows * columns;
     std::vector<std::uint32_t> numbers(count);
     for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::uint32_t>(i * 2654435761u) & 0x3fff0000;

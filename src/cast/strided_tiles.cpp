@@ -70,7 +70,7 @@ class Tiles {
     if (transposes_) choose_stores();
     joins_rows_ = tile_columns_ == column_count_ && missing_columns_ == 0 && rows_follow();
     bands_of_plane_ = (missing_columns_ + column_count_ + tile_columns_ - 1) / tile_columns_;
-    tiles_of_band_ = (row_count_ + tile_rows_ - 1) / tile_rows_;
+    tiles_of_band_ = (missing_rows_ + row_count_ + tile_rows_ - 1) / tile_rows_;
   }
 
   Result<void> run() {
@@ -85,7 +85,7 @@ class Tiles {
   Result<void> convert_tiles(std::size_t begin, std::size_t end) {
     std::unique_ptr<Block> block = free_block();
     for (std::size_t tile = begin; tile < end; ++tile) {
-      TRY(convert_rows(*block, tile / tiles_of_band_, tile % tiles_of_band_ * tile_rows_));
+      TRY(convert_rows(*block, tile / tiles_of_band_, (tile % tiles_of_band_ + 1) * tile_rows_));
     }
     if (bypasses_cache_) ops_.stream_fence();  // other threads may read the target after this
     const std::lock_guard lock(blocks_mutex_);
@@ -148,6 +148,11 @@ class Tiles {
     const std::size_t unit = line_bytes / std::min(src_item, dst_item);
     const std::size_t wanted = std::max(target_row_bytes / dst_item, block_elements / 4 / tile_rows_);
     tile_columns_ = std::min(column_count_, (wanted / unit | 1) * unit);
+    // Runs that begin within a line, as memory of malloc does, have parts of one more than others: the first tile ends
+    // where a line does.
+    if (tile_rows_ == row_count_ || src_.strides[last_] % static_cast<std::int64_t>(line_bytes) != 0) return;
+    const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(src_.data)) % line_bytes / src_item;
+    missing_rows_ = (tile_rows_ - to_line) % tile_rows_;
   }
 
   void choose_stores() {
@@ -155,6 +160,7 @@ class Tiles {
     const Pages pages = pages_of(dst_.data, dst_bytes(count_), true);
     bypasses_cache_ = stores_bypass_cache(active_target(), src_.dtype, dst_.dtype, count_, pages, true);
     if (!bypasses_cache_ || is_short_ || dst_.is_packed()) return;
+    if (tile_columns_ == column_count_ && rows_follow()) return;  // a tile has lines of its own but for its ends
     // The first band ends where a line of the target does. If that is not so in all rows, each writes whole lines,
     // which end before the tile does, and the next tile begins that much earlier.
     const std::size_t item = dst_.item_bytes();
@@ -173,8 +179,9 @@ class Tiles {
     return array.strides[axis] * static_cast<std::int64_t>(index);
   }
 
-  // Converts the tile of a band that begins with `row`.
-  Result<void> convert_rows(Block& block, std::size_t band, std::size_t row) const {
+  // Converts the tile of a band that would end with `tile_end` if no rows of the first one were missing.
+  Result<void> convert_rows(Block& block, std::size_t band, std::size_t tile_end) const {
+    const std::size_t row = std::max(tile_end - tile_rows_, missing_rows_) - missing_rows_;
     const std::size_t end = (band % bands_of_plane_ + 1) * tile_columns_ - missing_columns_;
     const std::size_t column = end - std::min(end, tile_columns_);
     const std::size_t columns = std::min(end, column_count_) - column;
@@ -189,7 +196,7 @@ class Tiles {
       to += at(dst_, axis, plane % length);
       plane /= length;
     }
-    const std::size_t height = std::min(tile_rows_, row_count_ - row);
+    const std::size_t height = std::min(tile_end - missing_rows_, row_count_) - row;
     if (!transposes_) return convert_tile(block, from, to, height, columns);
     const std::size_t before = std::min(column, most_before_);
     return transpose(block, from - at(src_, last_, before), to, height, columns + before,
@@ -328,6 +335,7 @@ class Tiles {
   std::size_t row_count_ = 0, column_count_ = 0, tile_rows_ = 0, tile_columns_ = 0;
   std::size_t bands_of_plane_ = 0, tiles_of_band_ = 0;
   std::size_t missing_columns_ = 0;  // of the first band
+  std::size_t missing_rows_ = 0;     // of the first tile of each band
   std::size_t most_before_ = 0;      // columns of a tile that the one before may leave to it
   bool transposes_ = false;
   bool joins_rows_ = false;      // of the target: a tile has whole ones, which follow each other

@@ -36,7 +36,9 @@ struct Ops {
   MultiplyEachFloat32Fn multiply_each_float32;
   // Numbers rounded by the words of D16, and the random words of elements.
   const Rounders* rounders;
-  EncodeByWordFn (*find_encode_by_word)(DType to) noexcept;  // null for types that `rounders` round for
+  // Null for sources other than float32, float16 and bfloat16, and for targets that `rounders` round for. Stochastic
+  // rounding: only of float32, and not to float16.
+  EncodeByWordFn (*find_encode_by_word)(DType from, DType to) noexcept;
   RandomWordsFn random_words;
   // Numbers times the scales of their runs: int8, bfloat16 or float32 to float32, float16 or bfloat16.
   ScaleRunsFn (*find_scale_runs)(DType from, DType to, unsigned run) noexcept;

@@ -69,7 +69,11 @@ RoundedConversion::RoundedConversion(Target target, DType from, DType to, const 
     narrow_ = to_float32_odd(*ops.rounders, source);
   }
   const bool is_limited = !to_integer && !to_short_float && policy.range == codec::RangeRule::saturate;
-  if ((is_clear || narrow_ != nullptr) && !is_limited) encode_by_word_ = ops.find_encode_by_word(to);
+  if ((is_clear || narrow_ != nullptr) && !is_limited) {
+    if (!is_stochastic) encode_by_word_ = ops.find_encode_by_word(from, to);
+    if (encode_by_word_ != nullptr) return;
+    if (!is_stochastic || to != DType::float16) encode_by_word_ = ops.find_encode_by_word(DType::float32, to);
+  }
   if (encode_by_word_ != nullptr) {
     if (narrow_ == nullptr && from != DType::float32) decode_ = find_kernel(target, from, DType::float32)->run;
     return;
@@ -82,13 +86,15 @@ void RoundedConversion::choose_rounder(Target target) noexcept {
   const DTypeRow& source = row(from_);
   const Rounders& rounders = *ops_of(target).rounders;
   const bool fits_float32 = (source.bits <= 16 || from_ == DType::float32) && !rule_.is_power_of_two;
-  const DType number = fits_float32 || narrow_ != nullptr ? DType::float32 : DType::float64;
-  round_ = number == DType::float32 ? rounders.float32 : rounders.float64;
-  const bool is_whole = number == DType::float64 && is_integer(source);
-  const bool is_stochastic = policy_.rounding == Rounding::stochastic;  // by the other words, float64 is as fast
-  if (is_whole && !rule_.is_power_of_two && (source.bits == 64 || is_stochastic)) {
-    round_ = source.bits == 64 && !source.is_signed ? rounders.uint64 : rounders.int64;
-    if (source.bits < 64) decode_ = find_kernel(target, from_, DType::int64)->run;
+  const bool is_whole = is_integer(source) && !fits_float32 && narrow_ == nullptr;
+  const bool is_rounded_32 = is_whole && source.bits == 32 && !rule_.is_power_of_two;
+  const bool is_short = fits_float32 || narrow_ != nullptr || is_rounded_32;
+  const DType number = is_short ? DType::float32 : DType::float64;
+  round_ = is_short ? rounders.float32 : rounders.float64;
+  if (is_rounded_32) {
+    round_ = source.is_signed ? rounders.int32 : rounders.uint32;
+  } else if (is_whole && !rule_.is_power_of_two) {
+    round_ = source.is_signed ? rounders.int64 : rounders.uint64;
   } else if (is_whole && source.bits == 64) {
     narrow_ = source.is_signed ? rounders.int64_to_float64 : rounders.uint64_to_float64;
   } else if (narrow_ == nullptr && number != from_) {
@@ -99,7 +105,8 @@ void RoundedConversion::choose_rounder(Target target) noexcept {
 
 void RoundedConversion::run(const std::byte* src, std::byte* dst, std::size_t count,
                             std::uint64_t first) const noexcept {
-  if (decode_ == nullptr && narrow_ == nullptr && round_ == nullptr && encode_by_word_ == nullptr) {
+  if (decode_ == nullptr && narrow_ == nullptr && round_ == nullptr && random_words_ == nullptr) {
+    if (encode_by_word_ != nullptr) return encode_by_word_(src, dst, count, policy_, nullptr);
     return encode_(src, dst, count, policy_);
   }
   // Not in place, which compilers do not vectorize.

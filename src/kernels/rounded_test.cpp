@@ -85,6 +85,23 @@ TEST(RoundedConversion, EqualsTheReference) {
   }
 }
 
+TEST(RoundedConversion, EqualsTheReferenceForEveryFloatOf16Bits) {
+  constexpr std::size_t count = 65536;
+  for (const DType from : {DType::float16, DType::bfloat16}) {
+    const std::vector<std::byte> source = numbers_of(from, count);
+    for (const DType to : all_dtypes()) {
+      if (family(to) != Family::floating || bit_width(to) > 16) continue;
+      for (const Rounding word : every_word) {
+        for (const bool saturate : {true, false}) {
+          for (const Target target : supported_targets()) {
+            expect_equal_to_reference(target, from, to, source, count, {.saturate = saturate, .rounding = word});
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(RandomWords, AreThoseOfTheCodec) {
   constexpr std::size_t blocks = 37;
   for (const Target target : supported_targets()) {

@@ -32,13 +32,14 @@ using RoundFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count
 // Numbers as those of a narrower type, rounded to odd: a later rounding to fewer bits has the result of one rounding.
 using NarrowFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
 
-// float32 to another type by the policy's word. `random`: a word for each number of stochastic rounding, else null.
+// A float type to another type by the policy's word. `random`: a word for each number of stochastic rounding, else null.
 using EncodeByWordFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy,
                                 const std::uint32_t* random);
 
 struct Rounders {
   RoundFn float32 = nullptr;
   RoundFn float64 = nullptr;
+  RoundFn int32 = nullptr, uint32 = nullptr;  // to float32
   RoundFn int64 = nullptr, uint64 = nullptr;  // to float64
   NarrowFn int64_to_float64 = nullptr, uint64_to_float64 = nullptr;
   NarrowFn int64_to_float32 = nullptr, uint64_to_float32 = nullptr;

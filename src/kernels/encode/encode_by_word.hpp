@@ -5,6 +5,7 @@
 
 #include "kernels/encode/encode_integer.hpp"
 #include "kernels/rounding.hpp"
+#include "kernels/simd/directed_float16.hpp"
 #include "kernels/simd/sums.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -108,6 +109,41 @@ class WordEncoder<DType::bfloat16, kind> {
   }
 
   I32 flip_;
+};
+
+// Not stochastic: no conversion adds random bits.
+template <WordKind kind>
+class WordEncoder<DType::float16, kind> {
+ public:
+  explicit WordEncoder(const Policy& policy)
+      : flip_(splat(policy.rounding == Rounding::toward_negative ? INT32_MIN : 0)),
+        flip_code_(__builtin_convertvector(as<U32>(flip_) >> 16, U16h)) {}
+
+  SIMD_INLINE void store_block(std::byte* dst, const Block<F32>& x, const std::uint32_t*) const {
+    constexpr int unit = kRegisterBytes / 2;
+    store(dst, codes(x.a));
+    store(dst + unit, codes(x.b));
+    store(dst + 2 * unit, codes(x.c));
+    store(dst + 3 * unit, codes(x.d));
+  }
+
+ private:
+  SIMD_INLINE U16h codes(F32 x) const {
+    const I32 bits = as<I32>(x);
+    if constexpr (kind == WordKind::away) {  // what is added decides a tie and nothing else
+      return float16_codes(as<F32>(select(equal(bits & INT32_MAX, splat(0x7f800000)), bits, bits | 1)));
+    } else if constexpr (kind == WordKind::directed) {  // down is up with the other sign
+      return float16_codes_up(as<F32>(bits ^ flip_)) ^ flip_code_;
+    } else if constexpr (kind == WordKind::odd) {  // of the two that a number is between, one is odd
+      const I32 sign = bits & INT32_MIN;
+      return float16_codes_to_zero(x) | (float16_codes_up(as<F32>(bits ^ sign)) & 1);
+    } else {
+      return float16_codes_to_zero(x);
+    }
+  }
+
+  I32 flip_;
+  U16h flip_code_;
 };
 
 // Numbers become integers, which FloatToIntegerEncoder then converts. Stochastic alone: it knows the other words.

@@ -60,11 +60,14 @@ SIMD_INLINE U8 sign_bits(U8 codes, U8 signs) {
   return signs;
 }
 
-template <DType from, DType to>
+// `by_word`: of floats, by a word of D16 that is neither automatic nor stochastic.
+template <DType from, DType to, bool by_word = false>
 class Lane16Encoder {
   static constexpr FloatFormat source = row(from).format;
   static constexpr FloatFormat format = row(to).format;
   static constexpr bool four_bits = bits_of<to> == 4;
+  // Codes are rounded in the upper byte of a lane, where the bits below them are in the lower one.
+  static constexpr bool in_upper_byte = !four_bits || by_word;
   // Bits of the source's mantissa that the target lacks. For integers, this and the next constants mean nothing.
   static constexpr int dropped_bits = is_float<from> ? source.mantissa_bits - format.mantissa_bits : 0;
   static constexpr int infinity = ((1 << source.exponent_bits) - 1) << source.mantissa_bits;
@@ -76,24 +79,24 @@ class Lane16Encoder {
                                          << dropped_bits;
   static constexpr int after_largest = largest + (1 << dropped_bits);
   // Half a unit of the last place, at the place where the code is rounded.
-  static constexpr int half = four_bits ? (dropped_bits > 0 ? 1 << (dropped_bits - 1) : 0) : 0x80;
+  static constexpr int half = in_upper_byte ? 0x80 : dropped_bits > 0 ? 1 << (dropped_bits - 1) : 0;
   static constexpr int least = format.min_exponent() + source.bias;  // exponent field of the smallest normal number
 
  public:
   explicit Lane16Encoder(const Policy& policy)
       // The code after the largest is the infinity or NaN that overflow becomes.
-      : limit_(constant(policy.saturate ? largest : after_largest)),
-        special_above_(
-            as<I16>(constant(format.has_nan() && policy.saturate && policy.keeps_infinity ? infinity - 1 : infinity))),
-        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))) {}
+      : limit_(constant(limit_of(policy, Rounding::toward_negative))),
+        special_above_(as<I16>(constant(has_special_infinity(policy) ? infinity - 1 : infinity))),
+        float4_nan_(splat(static_cast<std::uint8_t>(policy.float4_nan_is_zero ? 0x8 : 0x7))),
+        word_(policy, limit_of(policy, Rounding::toward_positive) - limit_of(policy, Rounding::toward_negative)) {}
 
   SIMD_INLINE void store_block(std::byte* dst, const U16x2& x) const {
     const U16x2 magnitudes = {magnitude(x.lo), magnitude(x.hi)};
     U8 codes;
-    if constexpr (four_bits) {
-      codes = pack_low_bytes({float4_code(magnitudes.lo), float4_code(magnitudes.hi)});
+    if constexpr (in_upper_byte) {
+      codes = pack_high_bytes({upper_code(magnitudes.lo, x.lo), upper_code(magnitudes.hi, x.hi)});
     } else {
-      codes = pack_high_bytes({float8_code(magnitudes.lo), float8_code(magnitudes.hi)});
+      codes = pack_low_bytes({float4_code(magnitudes.lo), float4_code(magnitudes.hi)});
     }
     if constexpr (is_signed_type<from>) {
       const U8 signs = pack_high_bytes(x) & sign_;
@@ -115,6 +118,44 @@ class Lane16Encoder {
   static constexpr std::uint16_t word(int x) { return static_cast<std::uint16_t>(x); }
 
   static U16 constant(int x) { return keep_in_register(splat(static_cast<std::uint16_t>(x))); }
+
+  // `down`: the word by which the numbers' size becomes less.
+  static constexpr int limit_of(const Policy& policy, Rounding down) {
+    const Rounding word = policy.rounding;
+    const bool leads_to_zero = word == Rounding::toward_zero || word == Rounding::to_odd || word == down;
+    const bool stays = by_word && (leads_to_zero || !format.has_nan());
+    return policy.saturate || stays ? largest : after_largest;
+  }
+  // Reports whether infinities are encoded with NaN, not as numbers. By a word, the limit of numbers is not theirs.
+  static constexpr bool has_special_infinity(const Policy& policy) {
+    const bool stays = by_word ? !policy.saturate || policy.keeps_infinity : policy.saturate && policy.keeps_infinity;
+    return format.has_nan() && stays;
+  }
+
+  // What a word adds to a size in the upper byte of a lane, and the sizes that it limits.
+  struct Word {
+    Word(const Policy& policy, int limit_difference)
+        : negative_more(constant(limit_difference)),
+          added(constant(policy.rounding == Rounding::nearest_away ? 0x80 : 0)),
+          flip(constant(policy.rounding == Rounding::toward_positive ? -1 : 0)),
+          added_up(constant(is_directed(policy.rounding) ? 0xff : 0)),
+          odd(constant(policy.rounding == Rounding::to_odd ? 0x100 : 0)) {}
+
+    static constexpr bool is_directed(Rounding word) {
+      return word == Rounding::toward_positive || word == Rounding::toward_negative;
+    }
+    SIMD_INLINE U16 limit(U16 positive, U16 x) const { return positive + (negative(x) & negative_more); }
+    SIMD_INLINE U16 rounded(U16 exact, U16 x) const {
+      const U16 sum = exact + (added | ((negative(x) ^ flip) & added_up));
+      return sum | (((exact & 0xff) + 0xff) & odd);
+    }
+    SIMD_INLINE static U16 negative(U16 x) { return as<U16>(as<I16>(x) >> 15); }
+
+    U16 negative_more, added, flip, added_up, odd;
+  };
+  struct NearestEven {
+    NearestEven(const Policy&, int) {}
+  };
 
   SIMD_INLINE U16 magnitude(U16 x) const {
     if constexpr (is_float<from>) return x & magnitude_;
@@ -143,36 +184,53 @@ class Lane16Encoder {
     }
   }
 
-  // The code is in the upper byte of each lane.
-  SIMD_INLINE U16 float8_code(U16 magnitude) const {
-    if constexpr (!four_bits) {
-      constexpr int scale = 8 - dropped_bits;  // puts the code's last bit at bit 8
-      const U16 limited = min(magnitude, limit_);
-      U16 exact;
-      if constexpr (least == 1) {  // the formats have the same exponents, subnormals included
-        exact = limited << scale;
-      } else if constexpr (least == 0) {  // one binade of the source's subnormals is normal in the target
-        exact = (limited + min(limited, leading_bit_)) << scale;
-      } else {
-        // 1. Normal in the target: the exponent counts from the smallest normal number's, which has field 1.
-        const U16 normal = subtract_to_zero(limited, base_) << scale;
-        // 2. Subnormal: the significand, shifted by the exponent. Bits that fall out are below half of the last place
-        //    but must break ties, so the lowest bits are first combined into one sticky bit.
-        U16 x = limited;
-        if constexpr (source.mantissa_bits > 7) {
-          constexpr std::uint16_t sticky = word((1 << (dropped_bits - 2)) - 1);
-          x = (x | ((x & sticky) + sticky)) & word(~sticky);
-        }
-        const U16 significand = ((x & mantissa_) | leading_bit_) << scale;
-        const U16 field = limited >> source.mantissa_bits;
-        const U16 subnormal = shift_right_each(significand, subtract_to_zero(least_field_, field));
-        // 3. The subnormal result is right up to the smallest normal binade, and never too large above it.
-        exact = max(normal, subnormal);
+  // The code is in the upper byte of each lane. `x`: the magnitude and its sign.
+  SIMD_INLINE U16 upper_code(U16 magnitude, U16 x) const {
+    if constexpr (by_word) return word_.rounded(exact(min(magnitude, word_.limit(limit_, x))), x);
+    const U16 code = exact(min(magnitude, limit_));
+    return code + below_half_ + odd(code >> 8);  // to nearest even
+  }
+
+  // Puts the last bit of the code at bit 8.
+  SIMD_INLINE static U16 placed(U16 x) {
+    constexpr int left = 8 - dropped_bits;
+    if constexpr (left >= 0) return x << left;
+    return x >> -left;
+  }
+
+  // A size in the target's form, with the bits that it lacks below bit 8.
+  SIMD_INLINE U16 exact(U16 limited) const {
+    if constexpr (!in_upper_byte) {
+      return limited;
+    } else if constexpr (least == 1) {  // the formats have the same exponents, subnormals included
+      return placed(limited);
+    } else if constexpr (least == 0) {  // one binade of the source's subnormals is normal in the target
+      return placed(limited + min(limited, leading_bit_));
+    } else {
+      // 1. Bits that step 3 shifts out are below half of the last place but must break ties, so the lowest bits are
+      //    first combined into one sticky bit.
+      U16 x = limited;
+      if constexpr (source.mantissa_bits > 7) {
+        constexpr std::uint16_t sticky = word((1 << (dropped_bits - 2)) - 1);
+        x = (x | ((x & sticky) + sticky)) & word(~sticky);
       }
-      // 4. To nearest even.
-      return exact + below_half_ + odd(exact >> 8);
+      // 2. Normal in the target: the exponent counts from the smallest normal number's, which has field 1.
+      const U16 normal = placed(subtract_to_zero(dropped_bits > 8 ? x : limited, base_));
+      // 3. Subnormal: the significand, shifted by the exponent. By a word it never becomes zero, but zero does.
+      const U16 significand = placed((x & mantissa_) | leading_bit_);
+      const U16 field = limited >> source.mantissa_bits;
+      const U16 drop = subtract_to_zero(least_field_, field);
+      U16 subnormal;
+      if constexpr (by_word) {
+        constexpr int below_half = format.mantissa_bits + 2;
+        static_assert(least >= below_half, "the source's subnormals are below half of the least number");
+        subnormal = min(shift_right_each(significand, min(drop, splat(word(below_half)))), limited);
+      } else {
+        subnormal = shift_right_each(significand, drop);
+      }
+      // 4. The subnormal result is right up to the smallest normal binade, and never too large above it.
+      return max(normal, subnormal);
     }
-    return magnitude;
   }
 
   SIMD_INLINE U8 with_nan(U8 codes, const U16x2& x, const U16x2& magnitudes, U8 signs) const {
@@ -195,11 +253,12 @@ class Lane16Encoder {
   I16 quarter_ = as<I16>(constant(power(-2)));
   I16 three_quarters_ = as<I16>(constant((power(-1) | one_exponent >> 1) - 1));
   U16 largest_code_ = constant(7);
-  // float8; float4 has a base too
-  U16 base_ = constant(four_bits ? float4_base : (least - 1) * one_exponent);
+  // Codes in the upper byte; the others have a base too.
+  U16 base_ = constant(in_upper_byte ? (least - 1) * one_exponent : float4_base);
   U16 least_field_ = constant(least);
   U16 leading_bit_ = constant(1 << source.mantissa_bits);
   U16 mantissa_ = constant((1 << source.mantissa_bits) - 1);
+  [[no_unique_address]] std::conditional_t<by_word, Word, NearestEven> word_;
 };
 
 // float4 from integers of 32 and 64 bits. Numbers out of the range of 16 bits are out of float4's too.

@@ -18,7 +18,7 @@ extern const Ops ops;
 [[nodiscard]] bool multiply_each_float32(const std::byte* numbers, const std::byte* scales, std::byte* products,
                                          std::size_t count, const Multiplication& by);
 extern const Rounders rounders;
-[[nodiscard]] EncodeByWordFn find_encode_by_word(DType to) noexcept;
+[[nodiscard]] EncodeByWordFn find_encode_by_word(DType from, DType to) noexcept;
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words);
 void stream_copy(const std::byte* src, std::byte* dst, std::size_t bytes) noexcept;
 void stream_fence() noexcept;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -144,43 +145,58 @@ SIMD_INLINE U64 load_words(const std::uint32_t* random, U64) {
   return __builtin_convertvector(load<Half>(reinterpret_cast<const std::byte*>(random)), U64);
 }
 
-// Integers of 64 bits, which no float holds before they are rounded, to float64. For types with more than one number in
-// each power of two, by words that are not to nearest even.
+// Integers of 32 and 64 bits, which no float of as many holds before they are rounded, to float32 and float64. For
+// types with more than one number in each power of two, by words that are not to nearest even.
 template <class Integer, WordKind kind>
 class IntegerRounder {
-  static constexpr bool is_signed = std::is_signed_v<Integer>;
+  static constexpr bool is_signed = std::is_signed_v<Integer>, is_long = sizeof(Integer) == 8;
+  using Number = std::conditional_t<is_long, double, float>;
+  using Form = FormOf<Number>;
+  using Places = typename Form::Places;
+  using Place = typename Form::Place;
+  static constexpr Place sign_bit = std::numeric_limits<Place>::min();
 
  public:
-  using Lanes = U64;
+  using Lanes = typename Form::Lanes;
 
   explicit IntegerRounder(const RoundRule& rule)
-      : kept_exponent_(I64{} + (1023 + rule.kept_bits)),
-        flip_(I64{} - static_cast<std::int64_t>(rule.word == Rounding::toward_positive)),
-        positive_limit_(I64{} + std::bit_cast<std::int64_t>(rule.positive_limit)),
-        negative_limit_(I64{} + std::bit_cast<std::int64_t>(rule.negative_limit)) {}
+      : kept_exponent_(places(Form::bias + rule.kept_bits)),
+        flip_(places(rule.word == Rounding::toward_positive ? -1 : 0)),
+        positive_limit_(places(bits_of(rule.positive_limit))),
+        negative_limit_(places(bits_of(rule.negative_limit))) {}
 
-  SIMD_INLINE U64 operator()(U64 loaded, U64 random) const {
-    const I64 x = as<I64>(loaded), sign = is_signed ? x < 0 : I64{};
-    const U64 magnitude = as<U64>(negated_where(sign, x));
+  SIMD_INLINE Lanes operator()(Lanes loaded, Lanes random) const {
+    const Places x = as<Places>(loaded), sign = is_signed ? x < 0 : Places{};
+    const Lanes magnitude = as<Lanes>(x ^ sign) - as<Lanes>(sign);
     // Without the digit behind the first one, the conversion does not reach the next power of two.
-    const I64 exponent = as<I64>(as<U64>(to_f64<false>(as<I64>(magnitude & ~(magnitude >> 1)))) >> 52);
-    const I64 excess = exponent - kept_exponent_;
-    const U64 drop = as<U64>(excess > 0 ? excess : I64{}), last = (U64{} + 1) << drop, below = last - 1;
-    U64 added = {};
+    const Places exponent = as<Places>(as<Lanes>(number_of(magnitude & ~(magnitude >> 1))) >> Form::mantissa_bits);
+    const Places excess = exponent - kept_exponent_;
+    const Lanes drop = as<Lanes>(excess > 0 ? excess : Places{}), last = (Lanes{} + 1) << drop, below = last - 1;
+    Lanes added = {};
     if constexpr (kind == WordKind::away) added = last >> 1;
-    if constexpr (kind == WordKind::directed) added = below & as<U64>(sign ^ flip_);
+    if constexpr (kind == WordKind::directed) added = below & as<Lanes>(sign ^ flip_);
     if constexpr (kind == WordKind::stochastic) added = first_bits(random, drop);
-    const U64 sum = magnitude + added;
-    U64 rounded = sum & ~below;
+    const Lanes sum = magnitude + added;
+    Lanes rounded = sum & ~below;
     if constexpr (kind == WordKind::odd) rounded |= ((magnitude & below) + below) & last;
-    const I64 two_to_64 = I64{} + std::bit_cast<std::int64_t>(0x1p64);
-    const I64 number = sum < added ? two_to_64 : as<I64>(to_f64<false>(as<I64>(rounded))) & INT64_MAX;
-    const I64 limit = sign != 0 ? negative_limit_ : positive_limit_;
-    return as<U64>((number < limit ? number : limit) | (sign & INT64_MIN));
+    const Places past_all = places(bits_of(is_long ? 0x1p64 : 0x1p32));
+    const Places number = sum < added ? past_all : number_of(rounded);
+    const Places limit = sign != 0 ? negative_limit_ : positive_limit_;
+    return as<Lanes>((number < limit ? number : limit) | (sign & sign_bit));
   }
 
  private:
-  I64 kept_exponent_, flip_, positive_limit_, negative_limit_;
+  static Places places(Place x) { return Places{} + x; }
+  static Place bits_of(double x) { return std::bit_cast<Place>(static_cast<Number>(x)); }
+  SIMD_INLINE static Places number_of(Lanes x) {
+    if constexpr (is_long) {
+      return as<Places>(to_f64<false>(as<Places>(x))) & ~sign_bit;
+    } else {
+      return as<Places>(to_f32<false>(as<Places>(x)));
+    }
+  }
+
+  Places kept_exponent_, flip_, positive_limit_, negative_limit_;
 };
 
 template <template <class, WordKind> class Round, class Number, WordKind kind>
@@ -371,6 +387,8 @@ template <int chains>
 
 extern constexpr Rounders rounders = {.float32 = round_numbers<Rounder, float>,
                                       .float64 = round_numbers<Rounder, double>,
+                                      .int32 = round_numbers<IntegerRounder, std::int32_t>,
+                                      .uint32 = round_numbers<IntegerRounder, std::uint32_t>,
                                       .int64 = round_numbers<IntegerRounder, std::int64_t>,
                                       .uint64 = round_numbers<IntegerRounder, std::uint64_t>,
                                       .int64_to_float64 = long_to_float64<true>,
