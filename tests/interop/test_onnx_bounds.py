@@ -12,10 +12,12 @@ from onnx import numpy_helper
 
 X = np.float32([[-1, 0, 0.25, 1]])
 BOUNDS = {"low": np.float32(1e-6), "high": np.float32(1 - 1e-6), "minus": np.float32(-1 + 1e-6), "one": np.float32(1)}
-LOGIT = "s = Sub(one, c) d = Div(c, s) y = Log(d) }"  # as PyTorch exports logit(x, eps)
+LOGIT = "s = Sub(one, c) d = Div(c, s) y = Log(d) }"
 CASES = {
     "logit": ("{ c = Clip(x, low, high) " + LOGIT, 13, ""),
     "Min and Max": ("{ m = Min(x, high) c = Max(m, low) " + LOGIT, 13, ""),
+    "Where": ("{ a = Greater(high, x) b = Where(a, x, high) d = Less(b, low) c = Where(d, low, b) "
+              "s = Sub(one, c) q = Div(c, s) y = Log(q) }", 13, ""),  # as PyTorch exports logit(x, eps)
     "Clip 6": ("{ c = Clip<min = 1e-6, max = 0.999999>(x) " + LOGIT, 10, ""),
     "Constants": ("{ low = Constant<value_float = 1e-6>() high = Constant<value_float = 0.999999>() c = Clip(x, low, high) " + LOGIT, 13, ""),
     "Atanh": ("{ c = Clip(x, minus, high) y = Atanh(c) }", 13, ""),

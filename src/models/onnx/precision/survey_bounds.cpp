@@ -49,7 +49,7 @@ Result<std::vector<double>> NumberSurvey::bounds_of(ValueId id) const {
 }
 
 Result<void> NumberSurvey::survey_bounds(const Node& node) {
-  constexpr std::string_view limiters[] = {"Clip", "Max", "Min"};
+  constexpr std::string_view limiters[] = {"Clip", "Max", "Min", "Where"};
   if (!node.domain.empty() || !contains(limiters, node.op_type)) return {};
   if (node.outputs.empty() || node.outputs[0] == no_value) return {};
   if (!plan_.settings().converts(plan_.model().values[node.outputs[0]].type)) return {};
