@@ -13,7 +13,7 @@
 
 namespace tensorcast::checkpoint {
 
-inline constexpr std::uint64_t max_index_bytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t max_index_bytes = std::uint64_t{64} << 20;  // of 600,000 tensors, at 100 each
 
 // Tensor and file, in the order of the index.
 using WeightMap = std::vector<std::pair<std::string, std::string>>;
