@@ -63,31 +63,14 @@ inline void read_config(std::string_view text) {
   }
 }
 
-// A plan: its text is the same after reading it.
-inline void read_plan(std::string_view text) {
-  const Result<CheckpointPlan> plan = parse_plan(std::string(text), "plan.json");
-  if (!is_read(plan)) return;
-  const std::string written = plan_text(*plan);
-  const Result<CheckpointPlan> again = parse_plan(written, "plan.json");
-  require(again.ok() && plan_text(*again) == written);
-}
-
-// The record of an output: its text is the same after reading it.
-inline void read_written_files(std::string_view text) {
-  const Result<io::WrittenFiles> files = io::parse_written_files(std::string(text), "record");
-  if (!is_read(files)) return;
-  const std::string written = io::written_files_text(*files);
-  const Result<io::WrittenFiles> again = io::parse_written_files(written, "record");
-  require(again.ok() && io::written_files_text(*again) == written);
-}
-
-// A statement: its text is the same after reading it.
-inline void read_statement(std::string_view text) {
-  const Result<Statement> statement = parse_statement(std::string(text), "statement");
-  if (!is_read(statement)) return;
-  const std::string written = statement_text(*statement);
-  const Result<Statement> again = parse_statement(written, "statement");
-  require(again.ok() && statement_text(*again) == written);
+// What is written of the object that `parse` makes gives the same text when it is read again.
+template <class Parse, class Write>
+void read_twice(std::string_view text, Parse parse, Write write) {
+  const auto once = parse(std::string(text), "file");
+  if (!is_read(once)) return;
+  const std::string written = write(*once);
+  const auto again = parse(written, "file");
+  require(again.ok() && write(*again) == written);
 }
 
 // The first byte chooses.
@@ -100,11 +83,11 @@ inline void read_text(const std::uint8_t* data, std::size_t size) {
     case 1:
       return read_config(text);
     case 2:
-      return read_plan(text);
+      return read_twice(text, parse_plan, plan_text);
     case 3:
-      return read_written_files(text);
+      return read_twice(text, io::parse_written_files, io::written_files_text);
     default:
-      return read_statement(text);
+      return read_twice(text, parse_statement, statement_text);
   }
 }
 
