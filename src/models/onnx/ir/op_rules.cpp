@@ -87,6 +87,9 @@ bool has_stash_type(std::string_view op_type) noexcept {
   return op_type == "LayerNormalization" || op_type == "SimplifiedLayerNormalization";
 }
 bool only_moves_elements(std::string_view op_type) noexcept { return contains(element_movers, op_type); }
+bool is_constant_node(const Node* node) noexcept {
+  return node != nullptr && node->op_type == "Constant" && node->domain.empty();
+}
 bool passes_on(const Node& node) noexcept {
   const std::string_view op = node.op_type;
   return node.domain.empty() && (op == "Cast" || op == "CastLike" || only_moves_elements(op));

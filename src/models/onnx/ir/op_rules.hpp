@@ -44,6 +44,8 @@ struct TypeAttribute {
 [[nodiscard]] bool has_stash_type(std::string_view op_type) noexcept;
 // Copies elements and computes nothing, so that it keeps the precision of what it gets.
 [[nodiscard]] bool only_moves_elements(std::string_view op_type) noexcept;
+// Reports whether ONNX's Constant makes a value; null: no node does.
+[[nodiscard]] bool is_constant_node(const Node* node) noexcept;
 // Gives the elements that it takes, in whatever type.
 [[nodiscard]] bool passes_on(const Node& node) noexcept;
 // May compute sizes, indices and lengths that become integers.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dtype/try.hpp"
+#include "models/onnx/ir/op_rules.hpp"
 #include "models/onnx/precision/tensor_conversion.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/graph.hpp"
@@ -122,7 +123,7 @@ bool CodePairs::read(ValueId id, Numbers& found) const {
   formats::onnx::ByteRange tensor;
   if (value.initializer != nullptr && !value.is_input && !value.initializer->sparse) {
     tensor = value.initializer->tensor;
-  } else if (value.producer != nullptr && value.producer->domain.empty() && value.producer->op_type == "Constant") {
+  } else if (is_constant_node(value.producer)) {
     const Attribute* constant = value.producer->attribute("value");
     if (constant == nullptr || !constant->reference.empty() || constant->type != AttributeType::tensor) return false;
     tensor = constant->tensor;

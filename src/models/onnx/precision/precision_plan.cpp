@@ -12,10 +12,6 @@ namespace {
 // Smaller ones are constants of a computation. They keep their precision where the computation does.
 constexpr std::uint64_t smallest_weight = 16;
 
-bool is_constant_node(const Node* node) {
-  return node != nullptr && node->op_type == "Constant" && node->domain.empty();
-}
-
 // Returns the number of elements that an initializer or Constant stores; 0 for others.
 std::uint64_t stored_count(const Value& value) {
   if (value.initializer != nullptr) return value.initializer->count;

@@ -414,8 +414,7 @@ class SlotBuilder {
     const auto is_count = [&](ValueId id) { return id != no_value && counts_[id]; };
     const auto is_known = [&](ValueId id) {
       if (id == no_value || counts_[id] || model_.values[id].initializer != nullptr) return true;
-      const Node* producer = model_.values[id].producer;
-      return producer != nullptr && producer->op_type == "Constant";
+      return is_constant_node(model_.values[id].producer);
     };
     for (const Node& node : graph.nodes) {
       if (!node.domain.empty() || node.outputs.empty() || node.outputs[0] == no_value) continue;

@@ -39,7 +39,7 @@ Result<std::vector<double>> NumberSurvey::bounds_of(ValueId id) const {
   const Value& value = plan_.model().values[id];
   if (value.initializer != nullptr) {
     TRY(read(*value.initializer));
-  } else if (value.producer != nullptr && value.producer->op_type == "Constant" && value.producer->domain.empty()) {
+  } else if (is_constant_node(value.producer)) {
     for (const Attribute& attribute : value.producer->attributes) {
       TRY(read(as_initializer(attribute)));
       bounds.insert(bounds.end(), attribute.floats.begin(), attribute.floats.end());
@@ -76,7 +76,7 @@ bool NumberSurvey::keep_near_one(ValueId id, Seen& seen) {
   constexpr std::string_view ways[] = {"Neg", "Abs", "Div", "Reciprocal", "Clip", "Max", "Min"};
   const auto is_constant = [&](ValueId other) {
     const Value& value = plan_.model().values[other];
-    return value.initializer != nullptr || (value.producer != nullptr && value.producer->op_type == "Constant");
+    return value.initializer != nullptr || is_constant_node(value.producer);
   };
   bool is_needed = false;
   for (const auto& [node, index] : uses_[id]) {
