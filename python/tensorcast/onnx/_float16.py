@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._convert import convert
+from ._graphs import graphs_of
 
 if TYPE_CHECKING:
     from ..graph import ModelProto
@@ -77,27 +78,15 @@ def _warn(model: Any, changed: set[str], min_positive: float, max_finite: float)
 
 
 def _tensors(model: Any) -> Iterable[tuple[str, Any]]:
-    left = [model.graph, *model.functions]
-    while left:
-        graph = left.pop()
+    for graph in graphs_of(model.graph, *model.functions):
         for tensor in getattr(graph, "initializer", ()):
             yield tensor.name, tensor
         for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t") and node.op_type == "Constant":
-                    yield node.output[0], attribute.t
-                left.extend([attribute.g] if attribute.HasField("g") else attribute.graphs)
+            if node.op_type == "Constant":
+                yield from ((node.output[0], attribute.t) for attribute in node.attribute if attribute.HasField("t"))
 
 
 def _present(model: Any) -> tuple[set[str], set[str]]:
     """Operators and names of the nodes of a model, in subgraphs and functions, too."""
-    operators: set[str] = set()
-    names: set[str] = set()
-    left = [model.graph, *model.functions]
-    while left:
-        for node in left.pop().node:
-            operators.add(node.op_type)
-            names.add(node.name)
-            for attribute in node.attribute:
-                left.extend([attribute.g] if attribute.HasField("g") else attribute.graphs)
-    return operators, names - {""}
+    nodes = [node for graph in graphs_of(model.graph, *model.functions) for node in graph.node]
+    return {node.op_type for node in nodes}, {node.name for node in nodes} - {""}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ._graphs import bodies_of
 from ._runtime_process import RuntimeProcess, RuntimeProblem
 
 _AT_ONCE = 128  # values, all of which a run keeps in memory
@@ -101,8 +102,7 @@ def unseen_bodies(path: str) -> list[str]:
 
 
 def _has_body(node: Any) -> bool:
-    bodies = [body for attribute in node.attribute for body in (attribute.g, *attribute.graphs)]
-    return any(body.node for body in bodies)
+    return any(body.node for body in bodies_of(node))
 
 
 def find_overflow(runtime: RuntimeProcess, old: str, new: str, inputs: Mapping[str, Any]) -> Overflow | None:

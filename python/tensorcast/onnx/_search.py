@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .. import _core
 from .._errors import CastError
 from ._convert import _upgraded, convert
+from ._graphs import graphs_of, tensors_of
 from ._model_files import Path, read_model, write_model
 from ._option_list import Opset, SearchOptions
 from ._option_table import settled
@@ -125,17 +126,11 @@ def _named_copy(path: str, folder: str) -> tuple[str, list[str]]:
     from onnx.external_data_helper import uses_external_data
 
     model = onnx.load(path, load_external_data=False)
-    taken: set[str] = set()
+    graphs = list(graphs_of(model.graph))
+    taken = {node.name for graph in graphs for node in graph.node}
     costs: dict[str, float] = {}
-    places: set[str] = set()
-
-    def visit(graph: Any) -> None:
+    for graph in graphs:
         weights = {each.name: _count(each.dims) for each in graph.initializer}
-        for tensor in graph.initializer:
-            if uses_external_data(tensor):
-                places.update(entry.value for entry in tensor.external_data if entry.key == "location")
-        for node in graph.node:
-            taken.add(node.name)
         for index, node in enumerate(graph.node):
             if not node.name:
                 name, number = f"{node.op_type}_{graph.name}_{index}", 2
@@ -143,21 +138,15 @@ def _named_copy(path: str, folder: str) -> tuple[str, list[str]]:
                     name, number = f"{node.op_type}_{graph.name}_{index}_{number}", number + 1
                 node.name = name
                 taken.add(name)
-            bodies = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-            for attribute in node.attribute:
-                if attribute.HasField("t") and uses_external_data(attribute.t):
-                    places.update(entry.value for entry in attribute.t.external_data if entry.key == "location")
-            for body in bodies:
-                visit(body)
             if node.op_type not in _CONTROL_FLOW and node.op_type != "Constant":
                 cost = sum(weights.get(name, 0) for name in node.input) + (0.5 if node.op_type in _COSTLY else 0)
                 costs[node.name] = costs.get(node.name, 0) + cost
-
-    visit(model.graph)
     if not costs:
         raise CastError("the model has no nodes to search")
     base = os.path.dirname(os.path.abspath(path))
-    for place in places:
+    tensors = [tensor for graph in graphs_of(model.graph, *model.functions) for tensor in tensors_of(graph)]
+    external = [entry for tensor in tensors if uses_external_data(tensor) for entry in tensor.external_data]
+    for place in {entry.value for entry in external if entry.key == "location"}:
         if os.path.isabs(place) or ".." in place.split("/"):
             raise CastError(f"{path}: its external data {place!r} is not below its folder", code="parse")
         link = os.path.join(folder, place)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._errors import CastError
+from ._graphs import graphs_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -46,12 +47,8 @@ def opset_of(model: ModelProto) -> int:
     return max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=0)
 
 
-def _nodes(graph: GraphProto) -> Iterator[tuple[GraphProto, NodeProto]]:
-    for node in graph.node:
-        yield graph, node
-        for attribute in node.attribute:
-            for body in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _nodes(body)
+def _nodes(root: GraphProto) -> Iterator[tuple[GraphProto, NodeProto]]:
+    return ((graph, node) for graph in graphs_of(root) for node in graph.node)
 
 
 def _attribute(node: NodeProto, name: str, absent: Any) -> Any:
