@@ -2,10 +2,6 @@
 // tensorcast_transposes_bench: casts of about 16 Mi elements in another order, to C order: the time over that of the
 // dense cast of as many elements, on one thread and on all. All pages exist and are huge. The median of neighbouring
 // turns.
-//
-// usage: tensorcast_transposes_bench [ROUNDS [PAIR [ORDER [OFFSET]]]]
-//   only pairs and orders with these texts in their names; arrays that begin OFFSET bytes after a page does, as those
-//   of malloc do by 16
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -13,9 +9,11 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "tensorcast/cast.hpp"
 #include "tensorcast/strided.hpp"
@@ -125,17 +123,21 @@ Measured measure(const Pair& pair, const Order& order, const std::byte* src, std
   return best;
 }
 
-bool is_named(const std::string& name, int argc, char** argv, int place) {
-  return argc <= place || name.find(argv[place]) != std::string::npos;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
+  int rounds = 9;
+  std::size_t offset = 0;
+  std::string in_pair, in_order;
+  CLI::App app("What a cast in another order takes, as a ratio to the dense cast of as many elements.");
+  app.add_option("--rounds", rounds, "times that each is measured")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--pairs", in_pair, "only pairs with this text in their names, as in 'float32 to bfloat16'");
+  app.add_option("--orders", in_order, "only orders with this text in their names, as in '4096x4096'");
+  app.add_option("--offset", offset, "bytes between the begin of a page and arrays: malloc's have 16")
+      ->check(CLI::Range(std::size_t{0}, huge_page_bytes));
+  CLI11_PARSE(app, argc, argv);
   constexpr std::size_t most = std::size_t{17} << 20;
   std::byte* const numbers = allocate(most * 4);
-  const int offset = argc > 4 ? std::atoi(argv[4]) : 0;
   std::byte* const src = allocate(most * 8 + huge_page_bytes) + offset;
   std::byte* const dst = allocate(most * 4 + huge_page_bytes) + offset;
   std::mt19937 engine(1);
@@ -146,12 +148,12 @@ int main(int argc, char** argv) {
   fmt::print("{}: the ratio on one thread and on all; milliseconds of both on all\n", name(active_target()));
   for (const Pair& pair : pairs) {
     const std::string pair_name = fmt::format("{} to {}", name(pair.from), name(pair.to));
-    if (!is_named(pair_name, argc, argv, 2)) continue;
+    if (pair_name.find(in_pair) == std::string::npos) continue;
     if (!cast_strided({.dtype = DType::float32, .shape = {most}, .data = numbers},
                       {.dtype = pair.from, .shape = {most}, .data = src}, {}))
       std::abort();
     for (const Order& order : orders) {
-      if (!is_named(order.name, argc, argv, 3)) continue;
+      if (std::string_view(order.name).find(in_order) == std::string_view::npos) continue;
       const Measured one = measure(pair, order, src, dst, 1, rounds);
       const Measured all = measure(pair, order, src, dst, 0, rounds);
       fmt::print("| {:<26} | {:<18} | {:.2f} | {:.2f} | {:.1f} / {:.1f} ms |\n", pair_name, order.name, one.ratio,
