@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcast onnx respell: products with 4-bit codes as MatMulNBits, or as MatMul behind DequantizeLinear.
+#include <array>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"
+#include "dtype/lower_case.hpp"
 #include "flags/options.hpp"
 #include "print/report_json.hpp"
 #include "process/failure.hpp"
@@ -22,9 +25,14 @@ using tensorcast::onnx::MatMulSpelling;
 using tensorcast::onnx::RespellOutcome;
 using tensorcast::onnx::RespellRequest;
 
+constexpr std::array<std::string_view, 2> spelling_words = {"matmulnbits", "qdq"};
+
 struct RespellArguments {
   RespellRequest request;
   std::string to;
+  [[nodiscard]] std::string spelling() const {
+    return std::string(spelling_words[request.to == MatMulSpelling::qdq ? 1 : 0]);
+  }
   bool json = false;
   bool quiet = false;
 };
@@ -54,13 +62,13 @@ int respell(const RespellArguments& arguments) {
                      {"opset_before", outcome->opset_before},
                      {"opset_after", outcome->opset_after}}));
   } else if (!arguments.quiet) {
-    std::string text = fmt::format("{}: {}{}\n", printable(request.output),
-                                   outcome->respelled == 0
-                                       ? "0 changes"
-                                       : count_text(outcome->respelled, "product") + " respelled as " + arguments.to,
-                                   outcome->opset_after == outcome->opset_before
-                                       ? std::string()
-                                       : fmt::format(", opset {} -> {}", outcome->opset_before, outcome->opset_after));
+    std::string text = fmt::format(
+        "{}: {}{}\n", printable(request.output),
+        outcome->respelled == 0 ? "0 changes"
+                                : count_text(outcome->respelled, "product") + " respelled as " + arguments.spelling(),
+        outcome->opset_after == outcome->opset_before
+            ? std::string()
+            : fmt::format(", opset {} -> {}", outcome->opset_before, outcome->opset_after));
     for (const auto& weight : outcome->left) {
       text += fmt::format("  {} stays: {}\n", printable(weight.name), weight.reason);
     }
@@ -83,12 +91,13 @@ void add_onnx_respell(CLI::App& group, Work& work) {
   command.add_option("--to", arguments->to, "matmulnbits (ONNX Runtime's) or qdq (DequantizeLinear and MatMul)")
       ->required()
       ->option_text("SPELLING")
-      ->check(CLI::IsMember({"matmulnbits", "qdq"}));
+      ->check(one_of(spelling_words));
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   command.callback([arguments, &work] {
-    arguments->request.to = arguments->to == "qdq" ? MatMulSpelling::qdq : MatMulSpelling::matmulnbits;
+    const bool is_qdq = tensorcast::is_same_name(arguments->to, spelling_words[1]);
+    arguments->request.to = is_qdq ? MatMulSpelling::qdq : MatMulSpelling::matmulnbits;
     work = [arguments] { return respell(*arguments); };
   });
 }
