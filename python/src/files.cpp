@@ -182,6 +182,11 @@ Tensor read_tensor(GuardedFile& self, std::size_t index) {
   }));
 }
 
+// The elements of a type that no cast knows, as bytes.
+Tensor read_bytes(GuardedFile& self, std::size_t index) {
+  return checked(self.use([&](TensorFile& file) { return file.read(index); }));
+}
+
 Tensor read_slice(GuardedFile& self, std::size_t index, const Slice& slice) {
   return checked(self.use([&](TensorFile& file) -> Result<Tensor> {
     if (auto has = check_has_elements(file, index); !has) return has.error();
@@ -285,6 +290,7 @@ void bind_files(nb::module_& module) {
       .def("__init__", &open_file, nb::arg("path"), nb::arg("format"), nb::arg("from_").none(), nb::arg("raw").none())
       .def("summary", &summary_of_file, "What inspect() says of the file.")
       .def("read", &read_tensor, nb::arg("index"), "One tensor, by its place in the file.")
+      .def("read_bytes", &read_bytes, nb::arg("index"), "The bytes of one tensor of a type that no cast knows.")
       .def("read_slice", &read_slice, nb::arg("index"), nb::arg("slice"), "Some indices of its first dimensions.")
       .def("read_slice_into", &read_slice_into, nb::arg("index"), nb::arg("slice"), nb::arg("dtype"), nb::arg("memory"),
            "The same into bytes that are there, as another type.");
