@@ -266,3 +266,12 @@ def test_names_of_files_that_are_not_utf8(model, tmp_path):
     tc.convert(model, os.path.join(tmp_path, "in", "model.safetensors"), "float32")
     tc.convert(os.path.join(tmp_path, "in"), folder, "bfloat16")
     assert tc.open(folder)["norm"].dtype == ml_dtypes.bfloat16 and tc.checkpoint.verify(folder)
+
+
+def test_load_warns_of_entries_that_are_no_tensors(tmp_path):
+    records, dates = np.zeros(2, [("a", "f4")]), np.array(["2020-01-01"], "M8[D]")
+    np.savez(tmp_path / "m.npz", w=np.float32([1]), r=records, d=dates)
+    with pytest.warns(UserWarning) as caught:
+        assert list(tc.load(tmp_path / "m.npz")) == ["w"]
+    assert [str(each.message).split(":")[0] for each in caught] == [f'entry "{name}.npy" is left out' for name in "rd"]
+    assert all(each.filename == __file__ for each in caught)

@@ -40,6 +40,10 @@ class ComplexTensor:
         return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
+def is_complex(tensor: Any) -> bool:
+    return isinstance(tensor, ComplexTensor)
+
+
 def read(core: Any, index: int, row: TensorInfo) -> Any:
     """One tensor of a file: the core's, or complex numbers."""
     return ComplexTensor(core.read_bytes(index), row) if complex_name(row) else core.read(index)

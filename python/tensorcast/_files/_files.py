@@ -229,7 +229,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
             [33, 67]
         """
         tensor = self._core_tensor(name)
-        if packed and isinstance(tensor, _core.Tensor) and _numpy_types.is_packable(tensor.dtype):
+        if packed and not _complex.is_complex(tensor) and _numpy_types.is_packable(tensor.dtype):
             return self._as_kind(tensor.storage(), "uint8")
         return self._made(tensor)
 
@@ -258,8 +258,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
 
     def _made(self, tensor: Any) -> _Kind:
         as_torch = self._as_torch and tensor.dtype != "string"
-        is_complex = isinstance(tensor, _complex.ComplexTensor)
-        made: Any = tensor.array(as_torch) if is_complex else _tensors.from_core(tensor, as_torch)
+        made: Any = tensor.array(as_torch) if _complex.is_complex(tensor) else _tensors.from_core(tensor, as_torch)
         return made.to(self._device) if as_torch and self._device is not None else made  # type: ignore[no-any-return]
 
     def _as_kind(self, array: npt.NDArray[Any], name: str = "") -> _Kind:
@@ -544,7 +543,7 @@ def load(
     dequantize: DTypeLike | None = None,
     device: Device = None,
 ) -> dict[str, Any]:
-    """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has.
+    """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has; warns of entries that are none.
 
     Examples:
         >>> sorted(tc.load("model.safetensors"))
@@ -555,6 +554,7 @@ def load(
     """
     whole: Any = framework
     with open(path, from_=from_, raw=raw, format=format, framework=whole, dequantize=dequantize, device=device) as file:
+        _requests.warn_of_left_out(file.info)
         return {name: file.get_tensor(name) for name in file}
 
 
