@@ -370,7 +370,8 @@ def test_angles_of_whole_numbers_keep_their_type(to):
     done = tc.onnx.convert(model, to=to, keep_io_types=True, runtime="any")
     onnx.checker.check_model(done.model, full_check=True)
     kept = {node.name for node in done.kept if "angles of whole numbers" in node.reason}
-    assert {"cast", "rows", "angles", "turned", "both", "cos", "sin"} <= kept and "a" not in kept
+    assert {"cast", "rows", "angles", "turned", "both"} <= kept and "a" not in kept
+    assert to == "bfloat16" or {"cos", "sin"} <= kept  # which have no bfloat16 before opset 22
     given = {"position": np.arange(4090, 4100).reshape(1, 10), "x": np.ones((1, 10, 8), np.float32)}
     before, after = (ReferenceEvaluator(each).run(None, given)[0] for each in (model, done.model))
     assert np.abs(before - after).max() < (0.001 if to == "float16" else 0.01)
