@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, SupportsIndex, TypeAlias
 
 from ._convert_options import REQUEST_DEFAULTS, REQUEST_KINDS
-from ._errors import CastError, LossWarning, UnsupportedError, in_python
+from ._errors import CastError, LossWarning, UnsupportedError, callers_level, in_python
 from ._request_types import Patterns, Preset, Renames, Rule, Rules
 from ._results import CheckpointInfo, ConvertedTensor, ConvertResult, FileInfo
 
@@ -176,9 +176,9 @@ def loss_may_raise() -> bool:
 
 
 def warn_of_left_out(info: FileInfo | CheckpointInfo) -> None:
-    """Warns the caller's caller of what is in a file and no tensor. Folders have tensors alone, and warnings of scales."""
+    """Warns of what is in a file and no tensor. Folders have tensors alone, and warnings of scales."""
     for words in info.warnings if isinstance(info, FileInfo) else ():
-        warnings.warn(in_python(words), UserWarning, stacklevel=3)
+        warnings.warn(in_python(words), UserWarning, stacklevel=callers_level())
 
 
 def convert_result(done: dict[str, Any], stacklevel: int) -> ConvertResult:

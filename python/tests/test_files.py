@@ -7,6 +7,7 @@ import pathlib
 import pickle
 import re
 import struct
+import subprocess
 import sys
 
 import ml_dtypes
@@ -275,3 +276,22 @@ def test_load_warns_of_entries_that_are_no_tensors(tmp_path):
         assert list(tc.load(tmp_path / "m.npz")) == ["w"]
     assert [str(each.message).split(":")[0] for each in caught] == [f'entry "{name}.npy" is left out' for name in "rd"]
     assert all(each.filename == __file__ for each in caught)
+
+
+FIRST_CAST = """
+import warnings, numpy as np, tensorcast as tc
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    small = np.full(4, 0.25, np.float32)
+    for tensors in ({"w": small}, {"a": {"b": small}}, {"optim.w": small}):
+        tc.cast(tensors, "int8")
+print([each.filename for each in told])
+"""
+
+
+def test_warnings_name_the_line_of_the_caller(tmp_path):
+    """Also those of the first mapping in a process, which takes another way, and of mappings in mappings."""
+    script = tmp_path / "first.py"
+    script.write_text(FIRST_CAST)
+    done = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str([str(script)] * 3)
