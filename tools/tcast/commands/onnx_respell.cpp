@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "commands/onnx_commands.hpp"
-#include "dtype/lower_case.hpp"
 #include "flags/options.hpp"
 #include "print/report_json.hpp"
 #include "process/failure.hpp"
@@ -30,9 +29,6 @@ constexpr std::array<std::string_view, 2> spelling_words = {"matmulnbits", "qdq"
 struct RespellArguments {
   RespellRequest request;
   std::string to;
-  [[nodiscard]] std::string spelling() const {
-    return std::string(spelling_words[request.to == MatMulSpelling::qdq ? 1 : 0]);
-  }
   bool json = false;
   bool quiet = false;
 };
@@ -62,13 +58,13 @@ int respell(const RespellArguments& arguments) {
                      {"opset_before", outcome->opset_before},
                      {"opset_after", outcome->opset_after}}));
   } else if (!arguments.quiet) {
-    std::string text = fmt::format(
-        "{}: {}{}\n", printable(request.output),
-        outcome->respelled == 0 ? "0 changes"
-                                : count_text(outcome->respelled, "product") + " respelled as " + arguments.spelling(),
-        outcome->opset_after == outcome->opset_before
-            ? std::string()
-            : fmt::format(", opset {} -> {}", outcome->opset_before, outcome->opset_after));
+    std::string text = fmt::format("{}: {}{}\n", printable(request.output),
+                                   outcome->respelled == 0
+                                       ? "0 changes"
+                                       : count_text(outcome->respelled, "product") + " respelled as " + arguments.to,
+                                   outcome->opset_after == outcome->opset_before
+                                       ? std::string()
+                                       : fmt::format(", opset {} -> {}", outcome->opset_before, outcome->opset_after));
     for (const auto& weight : outcome->left) {
       text += fmt::format("  {} stays: {}\n", printable(weight.name), weight.reason);
     }
@@ -91,13 +87,12 @@ void add_onnx_respell(CLI::App& group, Work& work) {
   command.add_option("--to", arguments->to, "matmulnbits (ONNX Runtime's) or qdq (DequantizeLinear and MatMul)")
       ->required()
       ->option_text("SPELLING")
-      ->check(one_of(spelling_words));
+      ->transform(one_of(spelling_words));
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
   command.callback([arguments, &work] {
-    const bool is_qdq = tensorcast::is_same_name(arguments->to, spelling_words[1]);
-    arguments->request.to = is_qdq ? MatMulSpelling::qdq : MatMulSpelling::matmulnbits;
+    arguments->request.to = arguments->to == "qdq" ? MatMulSpelling::qdq : MatMulSpelling::matmulnbits;
     work = [arguments] { return respell(*arguments); };
   });
 }
