@@ -248,7 +248,7 @@ PyObject* raise_error(const Error& error) {
   PyObject* parts[] = {decoded(error.describe()),
                        PyUnicode_FromString(tensorcast::name(error.code).data()),
                        decoded(error.hint),
-                       decoded(error.file),
+                       PyUnicode_DecodeFSDefaultAndSize(error.file.data(), static_cast<Py_ssize_t>(error.file.size())),
                        decoded(error.tensor),
                        error.element ? PyLong_FromUnsignedLongLong(*error.element) : Py_NewRef(Py_None),
                        PyLong_FromLong(error.system_error)};

@@ -17,6 +17,7 @@
 #include "dtype/errors.hpp"
 #include "option_values.hpp"
 #include "options/value_text.hpp"
+#include "path_argument.hpp"
 
 namespace tensorcast::python {
 
@@ -133,6 +134,12 @@ void read_bound_option(nb::handle value, const Option& option, typename Option::
     if (!PyUnicode_Check(value.ptr())) {
       PyErr_Format(PyExc_TypeError, "%s= is a text, not %R", option.name, value.ptr());
       throw nb::python_error();
+    }
+    if constexpr (std::is_same_v<Value, std::string>) {
+      if (option.kind == options::ValueKind::file) {
+        result = nb::cast<PathText>(value).text;
+        return;
+      }
     }
     result = text_of(value);
   } else if constexpr (std::is_same_v<Value, std::vector<DType>>) {

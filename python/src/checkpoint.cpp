@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
+#include "path_argument.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/damage.hpp"
@@ -63,24 +64,24 @@ nb::dict plan(const nb::dict& request, const nb::dict& options) {
   return outcome_of(run_released([&] { return plan_checkpoint(asked); }, nothing_changed));
 }
 
-nb::dict run_shards(const std::string& output, const std::vector<std::size_t>& shards, std::size_t first,
-                    std::size_t step, int threads, nb::handle progress) {
+nb::dict run_shards(const PathText& output, const std::vector<std::size_t>& shards, std::size_t first, std::size_t step,
+                    int threads, nb::handle progress) {
   ShardRequest request{.output = output, .shards = shards, .first = first, .step = step};
   request.execution.threads = threads;
   request.on_progress = progress_of(progress);
   return outcome_of(run_released([&] { return convert_shards(request); }, shards_kept));
 }
 
-nb::dict status(const std::string& output) {
+nb::dict status(const PathText& output) {
   return outcome_of(run_released([&] { return planned_checkpoint(output); }, nothing_changed));
 }
 
-nb::dict finish(const std::string& output) {
+nb::dict finish(const PathText& output) {
   return outcome_of(run_released([&] { return finish_checkpoint(output); }, nothing_changed));
 }
 
-nb::dict verify(const std::string& checkpoint, const std::string& against, const std::string& importance,
-                const nb::dict& filter, nb::handle progress, const nb::dict& options) {
+nb::dict verify(const PathText& checkpoint, const PathText& against, const PathText& importance, const nb::dict& filter,
+                nb::handle progress, const nb::dict& options) {
   VerifyRequest request{.checkpoint = checkpoint, .against = against, .importance = importance};
   request.filter = filter_of(filter);
   const CastOptions given = options_of(options);
@@ -90,7 +91,7 @@ nb::dict verify(const std::string& checkpoint, const std::string& against, const
   return result_row(run_released([&] { return verify_checkpoint(request); }, nothing_changed));
 }
 
-nb::object diff(const std::string& a, const std::string& b, bool headers_only, const std::vector<std::string>& include,
+nb::object diff(const PathText& a, const PathText& b, bool headers_only, const std::vector<std::string>& include,
                 const nb::dict& filter, nb::handle progress) {
   DiffRequest request{.a = a, .b = b, .headers_only = headers_only, .include = include};
   request.filter = filter_of(filter);
@@ -117,7 +118,7 @@ nb::list files_of(const std::vector<CheckpointFile>& files) {
   return rows;
 }
 
-nb::dict inspect_folder(const std::string& path) {
+nb::dict inspect_folder(const PathText& path) {
   const CheckpointSummary found = run_released([&] { return inspect_checkpoint(path); }, nothing_changed);
   nb::list tensors;
   for (const CheckpointTensor& tensor : found.tensors) {
@@ -139,7 +140,9 @@ nb::dict inspect_folder(const std::string& path) {
 }  // namespace
 
 void bind_checkpoint(nb::module_& module) {
-  module.def("is_checkpoint", &is_checkpoint, nb::arg("path"), "Whether a path is read as a checkpoint.");
+  module.def(
+      "is_checkpoint", [](const PathText& path) { return is_checkpoint(path); }, nb::arg("path"),
+      "Whether a path is read as a checkpoint.");
   module.def("plan_tensors", &plan_rows, nb::arg("tensors"), nb::arg("request"), nb::arg("options"),
              "What a conversion would do with tensors.");
   module.def("may_lose", &may_lose, nb::arg("from_"), nb::arg("to"), nb::arg("options"),

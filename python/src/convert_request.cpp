@@ -17,6 +17,7 @@
 #include "convert/convert_options.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
+#include "path_argument.hpp"
 #include "result_rows.hpp"
 
 namespace tensorcast::python {
@@ -114,8 +115,8 @@ ConvertRequest request_of(const nb::dict& fields, const nb::dict& keywords) {
     if (std::string_view(option.name) != "to") take(fields, option, value_of(request, option));
   });
   if (fields.contains("to")) take_target(fields["to"], request);
-  if (fields.contains("input")) request.input = nb::cast<std::string>(fields["input"]);
-  if (fields.contains("output")) request.output = nb::cast<std::string>(fields["output"]);
+  if (fields.contains("input")) request.input = nb::cast<PathText>(fields["input"]).text;
+  if (fields.contains("output")) request.output = nb::cast<PathText>(fields["output"]).text;
   if (fields.contains("from_")) request.from = source_types(fields["from_"]);
   if (fields.contains("raw")) request.raw = raw_layout(fields["raw"]);
   if (fields.contains("strict_loss")) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "convert_request.hpp"
+#include "path_argument.hpp"
 #include "result_pool.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/checkpoint.hpp"
@@ -74,8 +75,8 @@ Candidates candidates_of(nb::handle given) {
   return candidates;
 }
 
-nb::dict stats_of(const std::string& path, const std::string& tensor, const Candidates& candidates,
-                  const std::string& importance, const SourceTypes& from, const CastOptions& options) {
+nb::dict stats_of(const PathText& path, const std::string& tensor, const Candidates& candidates,
+                  const PathText& importance, const SourceTypes& from, const CastOptions& options) {
   const StatsRequest request{.input = path,
                              .tensors = {tensor},
                              .candidates = candidates.types,
@@ -116,8 +117,8 @@ nb::dict summary_of(const FileSummary& file, const nb::list& tensors) {
 
 // With `with_stats`, each tensor's data is read too, and "stats" measures its losses as each of the candidates; without
 // candidates, floating-point tensors as each of the common ones.
-nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool with_stats,
-                      nb::handle candidates_argument, const std::string& importance, const nb::dict& keywords) {
+nb::dict inspect_file(const PathText& path, nb::handle from_argument, bool with_stats, nb::handle candidates_argument,
+                      const PathText& importance, const nb::dict& keywords) {
   const SourceTypes from = source_types(from_argument);
   const CastOptions options = options_of(keywords);
   const bool asked = !candidates_argument.is_none();
@@ -144,7 +145,7 @@ nb::dict inspect_file(const std::string& path, nb::handle from_argument, bool wi
 using GuardedFile = Guarded<TensorFile>;
 using GuardedQuantizedFile = Guarded<QuantizedFile>;
 
-void open_file(GuardedFile* self, const std::string& path, const std::string& format, nb::handle from, nb::handle raw) {
+void open_file(GuardedFile* self, const PathText& path, const std::string& format, nb::handle from, nb::handle raw) {
   const OpenTensorFileOptions options{.format = format, .from = source_types(from), .raw = raw_layout(raw)};
   new (self) GuardedFile(checked(without_gil([&]() { return TensorFile::open(path, options); })));
 }
@@ -181,6 +182,11 @@ Tensor read_tensor(GuardedFile& self, std::size_t index) {
   }));
 }
 
+// The elements of a type that no cast knows, as bytes.
+Tensor read_bytes(GuardedFile& self, std::size_t index) {
+  return checked(self.use([&](TensorFile& file) { return file.read(index); }));
+}
+
 Tensor read_slice(GuardedFile& self, std::size_t index, const Slice& slice) {
   return checked(self.use([&](TensorFile& file) -> Result<Tensor> {
     if (auto has = check_has_elements(file, index); !has) return has.error();
@@ -215,7 +221,7 @@ void read_slice_into(GuardedFile& self, std::size_t index, const Slice& slice, n
   checked(self.use([&](TensorFile& file) { return file.read_slice(index, ranges_of(slice), out); }));
 }
 
-void open_quantized_file(GuardedQuantizedFile* self, const std::string& path) {
+void open_quantized_file(GuardedQuantizedFile* self, const PathText& path) {
   new (self) GuardedQuantizedFile(checked(without_gil([&]() { return QuantizedFile::open(path); })));
 }
 
@@ -262,7 +268,7 @@ void dequantize_slice_into(GuardedQuantizedFile& self, std::size_t layer, nb::ha
   }));
 }
 
-void save_file(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+void save_file(const PathText& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
                const std::vector<std::pair<std::string, std::string>>& metadata, const std::string& format,
                bool overwrite, bool parents) {
   std::vector<NamedTensor> named;
@@ -284,6 +290,7 @@ void bind_files(nb::module_& module) {
       .def("__init__", &open_file, nb::arg("path"), nb::arg("format"), nb::arg("from_").none(), nb::arg("raw").none())
       .def("summary", &summary_of_file, "What inspect() says of the file.")
       .def("read", &read_tensor, nb::arg("index"), "One tensor, by its place in the file.")
+      .def("read_bytes", &read_bytes, nb::arg("index"), "The bytes of one tensor of a type that no cast knows.")
       .def("read_slice", &read_slice, nb::arg("index"), nb::arg("slice"), "Some indices of its first dimensions.")
       .def("read_slice_into", &read_slice_into, nb::arg("index"), nb::arg("slice"), nb::arg("dtype"), nb::arg("memory"),
            "The same into bytes that are there, as another type.");

@@ -15,6 +15,7 @@
 
 #include "bound_arguments.hpp"
 #include "graph_tensor.hpp"
+#include "path_argument.hpp"
 #include "tensorcast/graph.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/node.hpp"
@@ -212,7 +213,7 @@ void bind_program(nb::module_& module) {
           nb::arg("inputs"), nb::arg("threads"), "Named tensors to named tensors, with the GIL released.");
   module.def(
       "load_model",
-      [](const std::optional<std::string>& path, const std::optional<nb::bytes>& bytes, const std::string& format,
+      [](const std::optional<PathText>& path, const std::optional<nb::bytes>& bytes, const std::string& format,
          bool mdf_reference, const nb::dict& input_types) {
         std::map<std::string, DType, std::less<>> types;
         for (const auto& [name, dtype] : input_types) types[nb::cast<std::string>(name)] = dtype_or_undefined(dtype);
@@ -233,14 +234,14 @@ void bind_program(nb::module_& module) {
           if (model) program = Program::compile(model->graph);
         }
         const Model loaded = checked(std::move(model));
-        if (!program && program.error().file.empty()) program.error().file = path.value_or("");
+        if (!program && program.error().file.empty()) program.error().file = path.value_or(PathText());
         return nb::make_tuple(loaded.format, loaded.graph, checked(std::move(program)));
       },
       nb::arg("path").none(), nb::arg("content").none(), nb::arg("format"), nb::arg("mdf_reference"),
       nb::arg("input_types"), "Format, graph and program of a model in a file or in memory.");
   module.def(
       "add_cast",
-      [](const std::string& src, const std::string& dst, const std::string& tensor, nb::handle to, bool saturate,
+      [](const PathText& src, const PathText& dst, const std::string& tensor, nb::handle to, bool saturate,
          const std::string& node_name, const std::string& output_name, bool overwrite) {
         const AddCastRequest request{.input = src,
                                      .output = dst,

@@ -14,6 +14,7 @@
 #include "convert_request.hpp"
 #include "models/onnx/model_options.hpp"
 #include "models/onnx/model_results.hpp"
+#include "path_argument.hpp"
 #include "result_rows.hpp"
 #include "tensorcast/onnx.hpp"
 
@@ -48,7 +49,7 @@ void read_weights_only(nb::handle given, onnx::ConvertRequest& request) {
   }
 }
 
-onnx::ConvertRequest request_of_model(const std::string& src, const std::string& dst, nb::handle to, bool overwrite,
+onnx::ConvertRequest request_of_model(const PathText& src, const PathText& dst, nb::handle to, bool overwrite,
                                       const nb::dict& given) {
   onnx::ConvertRequest request;
   request.input = src;
@@ -79,7 +80,7 @@ std::function<Result<void>(const std::string&)> check_of(nb::handle check) {
   return [check](const std::string& made) -> Result<void> {
     const nb::gil_scoped_acquire acquired;
     try {
-      check(made);
+      check(PathText{made});
       return {};
     } catch (nb::python_error& error) {
       error.restore();
@@ -88,8 +89,8 @@ std::function<Result<void>(const std::string&)> check_of(nb::handle check) {
   };
 }
 
-nb::dict convert_model(const std::string& src, const std::string& dst, nb::handle to, bool overwrite,
-                       const nb::dict& options, nb::handle check) {
+nb::dict convert_model(const PathText& src, const PathText& dst, nb::handle to, bool overwrite, const nb::dict& options,
+                       nb::handle check) {
   onnx::ConvertRequest request = request_of_model(src, dst, to, overwrite, options);
   if (!check.is_none()) request.check = check_of(check);
   request.on_progress = [] {
@@ -102,15 +103,15 @@ nb::dict convert_model(const std::string& src, const std::string& dst, nb::handl
 
 // What the new model needs: the opset and type, and what the runtime lacks.
 nb::tuple model_needs(nb::handle to, const nb::dict& options) {
-  const onnx::Needs needs = checked(onnx::needs(request_of_model("", "", to, false, options)));
+  const onnx::Needs needs = checked(onnx::needs(request_of_model({}, {}, to, false, options)));
   return nb::make_tuple(needs.opset, std::string(name(needs.to)), needs.missing_kernel);
 }
 
-nb::object list_model_casts(const std::string& model) {
+nb::object list_model_casts(const PathText& model) {
   return value_row(released([&] { return onnx::list_casts(model); }));
 }
 
-nb::dict clean_model(const std::string& src, const std::string& dst, bool allow_lossy_cast_elision, bool dry_run,
+nb::dict clean_model(const PathText& src, const PathText& dst, bool allow_lossy_cast_elision, bool dry_run,
                      bool overwrite) {
   const onnx::CleanRequest request{.input = src,
                                    .output = dst,
@@ -127,7 +128,7 @@ nb::dict clean_model(const std::string& src, const std::string& dst, bool allow_
   return summary;
 }
 
-nb::dict respell_model(const std::string& src, const std::string& dst, bool to_qdq, bool overwrite) {
+nb::dict respell_model(const PathText& src, const PathText& dst, bool to_qdq, bool overwrite) {
   const onnx::RespellRequest request{.input = src,
                                      .output = dst,
                                      .to = to_qdq ? onnx::MatMulSpelling::qdq : onnx::MatMulSpelling::matmulnbits,
@@ -141,12 +142,12 @@ nb::dict respell_model(const std::string& src, const std::string& dst, bool to_q
   return summary;
 }
 
-nb::dict diff_models(const std::string& a, const std::string& b, bool headers_only) {
+nb::dict diff_models(const PathText& a, const PathText& b, bool headers_only) {
   const onnx::DiffRequest request{.a = a, .b = b, .headers_only = headers_only};
   return result_row(released([&] { return onnx::diff(request); }));
 }
 
-nb::dict use_tensorcast_in_model(const std::string& src, const std::string& dst, bool overwrite) {
+nb::dict use_tensorcast_in_model(const PathText& src, const PathText& dst, bool overwrite) {
   const onnx::UseTensorcastRequest request{.input = src, .output = dst, .overwrite = overwrite};
   const onnx::UseTensorcastOutcome done = released([&] { return onnx::use_tensorcast(request); });
   nb::dict summary;
@@ -155,7 +156,7 @@ nb::dict use_tensorcast_in_model(const std::string& src, const std::string& dst,
   return summary;
 }
 
-nb::object list_model_initializers(const std::string& model) {
+nb::object list_model_initializers(const PathText& model) {
   return value_row(released([&] { return onnx::list_initializers(model); }).tensors);
 }
 

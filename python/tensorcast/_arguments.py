@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -98,6 +100,13 @@ def _mistaken(function: Callable[..., Any], args: tuple[Any, ...], keywords: dic
     return None
 
 
+def _meant(function: Callable[..., Any], words: str) -> TypeError | None:
+    """For a misspelled argument of the function, which words about the options of casts do not know."""
+    found = re.match(r"got an unexpected keyword argument '(\w+)';", words)
+    near = difflib.get_close_matches(found[1], inspect.signature(function).parameters, 1) if found else []
+    return TypeError(f"{words.partition(';')[0]}. Did you mean '{near[0]}'?") if near else None
+
+
 def plain_errors(function: _F) -> _F:
     """Makes a function name the argument of a wrong type, where the extension module or Python says less.
 
@@ -113,6 +122,7 @@ def plain_errors(function: _F) -> _F:
         except (TypeError, RuntimeError, ValueError, AttributeError, KeyError) as error:
             of_module = "incompatible function arguments" in str(error) or str(error) == "std::bad_cast"
             mistake = _mistaken(function, args, keywords) if of_module or not isinstance(error, TypeError) else None
+            mistake = mistake or _meant(called, str(error))
             if mistake is None and not of_module:
                 raise
         words = f"{_name(function)} got an argument of a type that it cannot take; help() describes them"

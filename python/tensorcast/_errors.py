@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -253,6 +254,14 @@ def make_error(
     error.hint, error.file, error.tensor = in_python(hint) or None, file or None, tensor or None
     error.index = index
     return error
+
+
+def callers_level() -> int:
+    """The ``stacklevel`` with which the function that asks names the package's caller in a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tensorcast":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def unknown_option(name: str, known: Iterable[str] = ()) -> TypeError:

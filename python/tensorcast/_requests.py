@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, SupportsIndex, TypeAlias
 
 from ._convert_options import REQUEST_DEFAULTS, REQUEST_KINDS
-from ._errors import CastError, LossWarning, UnsupportedError, in_python
+from ._errors import CastError, LossWarning, UnsupportedError, callers_level, in_python
 from ._request_types import Patterns, Preset, Renames, Rule, Rules
-from ._results import ConvertedTensor, ConvertResult
+from ._results import CheckpointInfo, ConvertedTensor, ConvertResult, FileInfo
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Progress: TypeAlias = "Callable[[int, int, str], object]"
@@ -173,6 +173,12 @@ def fields(options: dict[str, Any], names: Iterable[str] = tuple(REQUEST_DEFAULT
 def loss_may_raise() -> bool:
     """Reports whether a filter may turn a LossWarning into an error."""
     return any(issubclass(LossWarning, each[2]) and each[0] == "error" for each in warnings.filters)
+
+
+def warn_of_left_out(info: FileInfo | CheckpointInfo) -> None:
+    """Warns of what is in a file and no tensor. Folders have tensors alone, and warnings of scales."""
+    for words in info.warnings if isinstance(info, FileInfo) else ():
+        warnings.warn(in_python(words), UserWarning, stacklevel=callers_level())
 
 
 def convert_result(done: dict[str, Any], stacklevel: int) -> ConvertResult:

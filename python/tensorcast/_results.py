@@ -511,7 +511,9 @@ class TensorDifference(Result):
     in_a: bool
     in_b: bool
     equal: bool  # type, shape and, unless only headers are compared, every value, NaN with NaN
-    compared: bool  # as float64; the fields below are then set
+    compared: bool  # as float64; the fields from count on are then set
+    decoded: bool  # of onnx.diff(): as DequantizeLinear decodes the codes of one or both
+    undecodable: bool  # of onnx.diff(): codes of one are not compared with what the other has
     count: int
     different: int  # elements
     infinities_made: int  # of the different ones: infinite in b only

@@ -343,7 +343,7 @@ def convert_module(
         torch.bfloat16
     """
     if isinstance(rules, str):
-        raise TypeError("rules is a mapping of regular expressions to dtypes, not a string")
+        raise TypeError(f"rules is a mapping of regular expressions to dtypes, such as {{'': {rules!r}}} for all tensors, not a string")
     chosen_by = [_ModuleRule(rule) for rule in _requests.listed_rules(rules)]
     compute = None if compute_dtype is None else type_name(compute_dtype)
     _check_module(model, compute)

@@ -211,7 +211,7 @@ MISTAKEN = [
     (lambda file: tc.cast(X, "\ud800"), CastError, "half of a surrogate pair"),
     (lambda file: tc.cast(X, "float16", round_mode="\ud800"), CastError, "half of a surrogate pair"),
     (lambda file: tc.cast(X, "float16", round_mode="up\0"), CastError, "round_mode must be one of"),
-    (lambda file: tc.load("\udcff.npy"), CastError, "path is not UTF-8, as texts and names of files"),
+    (lambda file: tc.load("\ud800.npy"), CastError, "path is not UTF-8, as texts and names of files"),
 ]
 
 

@@ -102,6 +102,7 @@ def test_messages_are_in_pythons_words():
         (lambda: tc.cast(X, "float16", satruate=False), "unexpected keyword argument 'satruate'. Did you mean 'saturate'?"),
         (lambda: tc.promote(X, X, rulez="numpy"), "unexpected keyword argument 'rulez'"),
         (lambda: tc.convert("a", "b", "float16", force=True), "unexpected keyword argument 'force'"),
+        (lambda: tc.convert("a", "b", "float16", overwite=True), "unexpected keyword argument 'overwite'. Did you mean 'overwrite'?"),
     ]:
         with pytest.raises(TypeError) as caught:
             call()

@@ -2,9 +2,13 @@
 """Files as users find and misuse them."""
 
 import argparse
+import os
+import pathlib
 import pickle
 import re
 import struct
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -205,3 +209,89 @@ def test_a_name_that_is_no_text_is_an_error_of_its_file(tmp_path):
     path.write_bytes(struct.pack(f"<4sIQQQ{len(name)}sIQIQ", b"GGUF", 3, 1, 0, len(name), name, 1, 4, 0, 0).ljust(128, b"\0"))
     with pytest.raises(CastError, match="not UTF-8"):
         tc.inspect(path)
+
+
+COMPLEX = np.array([[1 + 2j, -3.5 - 0j], [np.inf, complex(0, np.nan)]], np.complex64)
+
+
+def test_complex_tensors_lock_no_file(tmp_path):
+    """C64 of safetensors is read as NumPy has it, in whole and in parts, and copied by conversions."""
+    path, made = tmp_path / "c.safetensors", tmp_path / "made.safetensors"
+    safetensors.save_file({"c": COMPLEX, "w": np.float32([1, 2])}, path)
+    loaded = tc.load(path)
+    assert loaded["c"].dtype == np.complex64 and loaded["c"].tobytes() == COMPLEX.tobytes() and loaded["w"].tolist() == [1, 2]
+    with tc.open(path) as file:
+        part = file.get_slice("c")
+        assert part[1:, 0].tolist() == [np.inf] and part.get_shape() == [2, 2]
+        assert (part.dtype, part.get_dtype()) == ("complex64", "C64")
+        assert file.read("c", packed=True).shape == (2, 2) and sorted(file) == ["c", "w"]
+    done = tc.convert(path, made, "float16")
+    assert [(row.name, row.bytes_out) for row in done.tensors] == [("c", 32), ("w", 4)]
+    back = safetensors.load_file(made)
+    assert back["c"].tobytes() == COMPLEX.tobytes() and back["w"].dtype == np.float16
+    assert tc.convert(path, tmp_path / "w.npz", "float16", drop=["c"]).tensors[0].name == "w"
+    with pytest.raises(tc.UnsupportedError, match='tensor "c": npz cannot hold C64'):
+        tc.convert(path, tmp_path / "c.npz", "float16")
+
+
+def test_complex_tensors_of_pytorch(tmp_path):
+    torch = pytest.importorskip("torch")
+    tensors = {"c": torch.tensor([1 + 2j, -3j]), "d": torch.tensor([1j, 2], dtype=torch.complex128), "w": torch.ones(2)}
+    torch.save(tensors, tmp_path / "c.pt")
+    for name, array in tc.load(tmp_path / "c.pt").items():
+        assert str(array.dtype) == str(tensors[name].dtype).removeprefix("torch.") and array.tolist() == tensors[name].tolist()
+    for name, tensor in tc.load(tmp_path / "c.pt", framework="pt").items():
+        assert tensor.dtype == tensors[name].dtype and torch.equal(tensor, tensors[name])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_names_of_files_that_are_not_utf8(model, tmp_path):
+    """As os.listdir() gives them, bytes that are not UTF-8 as lone surrogates."""
+    name = os.path.join(tmp_path, os.fsdecode(b"caf\xe9.safetensors"))
+    tc.save(name, {"x": np.float32([1, 2])})
+    assert b"caf\xe9.safetensors" in os.listdir(os.fsencode(tmp_path))
+    assert tc.load(name)["x"].tolist() == tc.load(pathlib.Path(name))["x"].tolist() == [1, 2]
+    assert tc.inspect(name, stats=True).tensors[0].stats.max == 2
+    made = name.replace(".safetensors", ".npz")
+    assert tc.convert(name, made, "float16").output_format == "npz"
+    with tc.open(made) as file:
+        assert file.path == made and file["x"].dtype == np.float16
+    assert tc.checkpoint.diff(name, made)[0].different == 0
+    with pytest.raises(FileNotFoundError) as caught:
+        tc.load(name + "x")
+    assert caught.value.filename == caught.value.file == name + "x"
+    with pytest.raises(FileExistsError):
+        tc.save(name, {"x": np.float32([1])})
+    folder = os.path.join(tmp_path, os.fsdecode(b"model\xff"))
+    os.mkdir(os.path.join(tmp_path, "in"))
+    tc.convert(model, os.path.join(tmp_path, "in", "model.safetensors"), "float32")
+    tc.convert(os.path.join(tmp_path, "in"), folder, "bfloat16")
+    assert tc.open(folder)["norm"].dtype == ml_dtypes.bfloat16 and tc.checkpoint.verify(folder)
+
+
+def test_load_warns_of_entries_that_are_no_tensors(tmp_path):
+    records, dates = np.zeros(2, [("a", "f4")]), np.array(["2020-01-01"], "M8[D]")
+    np.savez(tmp_path / "m.npz", w=np.float32([1]), r=records, d=dates)
+    with pytest.warns(UserWarning) as caught:
+        assert list(tc.load(tmp_path / "m.npz")) == ["w"]
+    assert [str(each.message).split(":")[0] for each in caught] == [f'entry "{name}.npy" is left out' for name in "rd"]
+    assert all(each.filename == __file__ for each in caught)
+
+
+FIRST_CAST = """
+import warnings, numpy as np, tensorcast as tc
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    small = np.full(4, 0.25, np.float32)
+    for tensors in ({"w": small}, {"a": {"b": small}}, {"optim.w": small}):
+        tc.cast(tensors, "int8")
+print([each.filename for each in told])
+"""
+
+
+def test_warnings_name_the_line_of_the_caller(tmp_path):
+    """Also those of the first mapping in a process, which takes another way, and of mappings in mappings."""
+    script = tmp_path / "first.py"
+    script.write_text(FIRST_CAST)
+    done = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str([str(script)] * 3)

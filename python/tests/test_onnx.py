@@ -287,6 +287,18 @@ def command(*arguments):
     return subprocess.run([sys.executable, "-m", "tensorcast.onnx", *map(str, arguments)], capture_output=True, text=True)
 
 
+@pytest.mark.parametrize("place", ["model", "-o", "--inputs"])
+@pytest.mark.parametrize("name", ["", "-"])
+def test_names_that_are_no_files(tmp_path, place, name):
+    """Wrong usage, as of the command; no file named - is written."""
+    given = {"model": ["m.onnx"], "-o": ["-o", "o.onnx"], "--inputs": ["--inputs", "x.npz"]}
+    given[place][-1] = name
+    words = ["convert", *given["model"], *given["-o"], *given["--inputs"], "--to", "float16"]
+    done = subprocess.run([sys.executable, "-m", "tensorcast.onnx", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and f'"{name}" is not the name of a file' in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_command(tmp_path):
     onnx.save(ill(), tmp_path / "m.onnx")
     np.savez(tmp_path / "x.npz", x=X)

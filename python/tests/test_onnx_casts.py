@@ -12,6 +12,7 @@ import tensorcast as tc
 onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 from tensorcast.onnx import float16  # noqa: E402
 
@@ -346,3 +347,36 @@ def test_pairs_by_axis_and_those_that_change_codes():
         quantized_pair(np.float32(0), zero),
     ):
         assert operators(tc.onnx.clean(model).model) == stays, model
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+def test_angles_of_whole_numbers_keep_their_type(to):
+    """As exports of transformers make them of position_ids; float16 has no 4097, and few digits of 4095 / 3."""
+    model = parse(
+        """g (int64[N,T] position, float[N,T,8] x) => (float[N,T,8] y) {
+            cast = Cast <to = 1> (position)
+            axis = Constant <value = int64[1] {1}> ()
+            rows = Unsqueeze(cast, axis)
+            angles = MatMul(inverse, rows)
+            turned = Transpose <perm = [0, 2, 1]> (angles)
+            both = Concat <axis = -1> (turned, turned)
+            cos = Cos(both)
+            sin = Sin(both)
+            a = Mul(x, cos)
+            b = Mul(a, sin)
+            y = Identity(b) }""",
+        inverse=np.float32([1, 0.1, 0.01, 0.001]).reshape(4, 1),
+    )
+    done = tc.onnx.convert(model, to=to, keep_io_types=True, runtime="any")
+    onnx.checker.check_model(done.model, full_check=True)
+    kept = {node.name for node in done.kept if "angles of whole numbers" in node.reason}
+    assert {"cast", "rows", "angles", "turned", "both"} <= kept and "a" not in kept
+    assert to == "bfloat16" or {"cos", "sin"} <= kept  # which have no bfloat16 before opset 22
+    given = {"position": np.arange(4090, 4100).reshape(1, 10), "x": np.ones((1, 10, 8), np.float32)}
+    before, after = (ReferenceEvaluator(each).run(None, given)[0] for each in (model, done.model))
+    assert np.abs(before - after).max() < (0.001 if to == "float16" else 0.01)
+
+
+def test_other_angles_become_narrow():
+    model = parse("g (float[N] x) => (float[N] y) { a = Mul(x, x)\n y = Sin(a) }")
+    assert tc.onnx.convert(model, to="float16").nodes_converted == 2

@@ -114,3 +114,108 @@ def test_respell(tmp_path):
         tc.onnx.respell(codes, to="nbits")
     with pytest.raises(tc.CastError, match="name it with output="):
         tc.onnx.respell(tmp_path / "m.onnx", to="qdq")
+
+
+def with_body(opset=24):
+    """Weights of a graph, of a Constant and of a body, and what each is named in diff()."""
+    w, c, b = (np.random.default_rng(seed).normal(size=(64, 32)).astype(np.float32) for seed in range(3))
+    text = f"""<ir_version: 11, opset_import: ["" : {opset}]>
+        g (float[N,64] x, bool c) => (float[N,32] p, float[N,32] q, float[N,32] r) {{
+            p = MatMul(x, w)
+            k = Constant <value = float[1] {{0}}> ()
+            q = MatMul(x, k)
+            r = If(c) <then_branch: graph = t () => (float[N,32] s) {{ s = MatMul(x, b) }},
+                       else_branch: graph = e () => (float[N,32] u) {{ u = MatMul(x, w) }}> }}"""
+    made = onnx.parser.parse_model(text)
+    made.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    made.graph.node[1].attribute[0].t.CopyFrom(numpy_helper.from_array(c))
+    made.graph.node[3].attribute[0].g.initializer.append(numpy_helper.from_array(b, "b"))
+    return made, {"w": w, "k": c, "If#0.then_branch/b": b}
+
+
+@pytest.mark.parametrize("scheme", ["int8", "float8", "int4-group", "nvfp4", "mxfp4"])
+def test_diff_decodes_codes(scheme):
+    """One scale a channel, scales of blocks, scales of scales, scales behind a Cast, and zero points."""
+    model, weights = with_body()
+    groups = {"group_size": 32} if scheme == "int4-group" else {}
+    for symmetric in [True, False] if groups else [True]:
+        options = {**groups, "symmetric": False} if not symmetric else groups
+        made = tc.onnx.convert(model, weights_only=scheme, runtime="any", **options).model
+        found = tc.onnx.diff(model, made)
+        rows = {row.name: row for row in found.initializers if row.in_a}
+        assert rows.keys() == weights.keys() and all(row.decoded and row.compared for row in rows.values())
+        for name, w in weights.items():
+            kept = {} if symmetric else {"group_size": 32, "symmetric": False}
+            q = tc.quantize(np.ascontiguousarray(w.T), SCHEMES.get(scheme, scheme), **{**groups, **kept})
+            wrong = np.abs(q.dequantize("float32").T.astype(float) - w)
+            assert rows[name].max_abs_error == wrong.max() and rows[name].different == np.count_nonzero(wrong)
+        same = tc.onnx.diff(made, made)
+        assert same.equal and any(row.decoded for row in same.initializers)
+
+
+def qdq(node, codes, scale, zero, extra=""):
+    text = f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+        g (float[2] x, float s) => (float[N,M] y) {{ {extra} y = {node} }}"""
+    made = onnx.parser.parse_model(text)
+    made.graph.initializer.extend(
+        numpy_helper.from_array(a, n) for n, a in {"w": codes, "scale": scale, "zero": zero}.items() if a is not None
+    )
+    return made
+
+
+def test_diff_decodes_by_tensor_axis_and_block():
+    codes = np.arange(-12, 12, dtype=np.int8).reshape(4, 6)
+    scale, rows = np.float32(0.5), np.float32([1, 2, 4, 8])
+    blocks = np.float32([[1, 2], [3, 4], [5, 6], [7, 8]])
+    zero = np.int8([3, -3, 5, 0])
+    for node, scales, zeros, expected in [
+        ("DequantizeLinear(w, scale)", scale, None, codes * 0.5),
+        ("DequantizeLinear <axis = 0> (w, scale)", rows, None, codes * rows[:, None]),
+        ("DequantizeLinear <axis = -2> (w, scale, zero)", rows, zero, (codes - zero[:, None].astype(float)) * rows[:, None]),
+        ("DequantizeLinear <axis = 1, block_size = 3> (w, scale)", blocks, None, codes * blocks.repeat(3, axis=1)),
+        ("DequantizeLinear <axis = 1, block_size = 4> (w, scale)", blocks, None, codes * blocks.repeat(4, axis=1)[:, :6]),
+        ("com.microsoft.DequantizeLinear <axis = 0> (w, scale)", rows, None, codes * rows[:, None]),
+    ]:
+        plain = qdq("Identity(w)", expected.astype(np.float32), scales, zeros)
+        coded = qdq(node, codes, scales, zeros)
+        for a, b in [(plain, coded), (coded, plain)]:
+            row = tc.onnx.diff(a, b).initializers[0]
+            assert (row.decoded, row.compared, row.different, row.equal) == (True, True, 0, False), node
+
+
+def test_diff_of_codes_and_scales():
+    codes, other = np.int8([[1, 2], [3, 4]]), np.int8([[2, 4], [6, 8]])
+    one, half = np.float32(1), np.float32(0.5)
+    a, b = (qdq("DequantizeLinear(w, scale)", *each, None) for each in [(codes, one), (other, half)])
+    row = tc.onnx.diff(a, b).initializers[0]
+    assert (row.decoded, row.different, row.equal) == (True, 0, False)  # equal weights, other codes
+    row = tc.onnx.diff(a, qdq("DequantizeLinear(w, scale)", codes, half, None)).initializers[0]
+    assert (row.decoded, row.different, row.max_abs_error) == (True, 4, 2)  # equal codes, other weights
+
+
+def test_diff_says_what_it_cannot_decode():
+    codes, one = np.int8([[1, 2], [3, 4]]), np.float32(1)
+    plain = qdq("Identity(w)", codes.astype(np.float32), one, None)
+    for node, extra in [
+        ("DequantizeLinear(w, s)", ""),  # an input of the model
+        ("DequantizeLinear(w, scale)", "z = DequantizeLinear(w, s)"),  # two decode it, not alike
+        ("DequantizeLinear(t, scale)", "t = Transpose(w)"),
+        ("MatMulInteger(w, w)", ""),
+    ]:
+        coded = qdq(node, codes, one, None, extra)
+        row = tc.onnx.diff(plain, coded).initializers[0]
+        assert (row.decoded, row.undecodable, row.compared, row.equal) == (False, True, False, False), node
+        assert tc.onnx.diff(coded, coded).equal  # the codes are
+    row = tc.onnx.diff(plain, qdq("Cast <to = 1> (w)", codes, one, None)).initializers[0]
+    assert (row.undecodable, row.compared, row.different) == (False, True, 0)  # integers as numbers
+
+
+def test_opset_stays_where_nothing_converts():
+    """Weights with fewer inputs than a group stay, so --opset auto has nothing to raise the opset for."""
+    small = model_of(np.ones((16, 4), np.float32), 13)
+    done = tc.onnx.convert(small, weights_only="int4-group", opset="auto")
+    assert (done.opset_before, done.opset_after) == (13, 13)
+    assert done.model == small
+    large = model_of(np.random.default_rng(1).normal(size=(256, 32)).astype(np.float32), 13)
+    done = tc.onnx.convert(large, weights_only="int4-group", opset="auto")
+    assert (done.opset_before, done.opset_after) == (13, 21)

@@ -142,8 +142,11 @@ def test_filters_decide_before_it_is_an_error(name, tmp_path):
         assert list(tc.load(target)) == ["w"] and tc.load(target)["w"].dtype == np.float16
     with tc.open(tmp_path / "x.pt") as file:
         assert np.array_equal(file["w"], W.numpy())
-        with pytest.raises(tc.CastError):
-            file["o"]
+        if name == "complex128":  # which NumPy has
+            assert file["o"].tolist() == [1j]
+        else:
+            with pytest.raises(tc.CastError):
+                file["o"]
 
 
 def test_tensors_in_attributes_of_a_dict(tmp_path):

@@ -112,6 +112,8 @@ inline constexpr auto fields<TensorDifference> = std::tuple{
     Field{"in_b", &TensorDifference::in_b},
     Field{"equal", &TensorDifference::equal},
     Field{"compared", &TensorDifference::compared},
+    Field{"decoded", &TensorDifference::decoded},
+    Field{"undecodable", &TensorDifference::undecodable},
     Field{"count", &TensorDifference::count},
     Field{"different", &TensorDifference::different},
     Field{"infinities_made", &TensorDifference::infinities_made},

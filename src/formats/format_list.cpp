@@ -55,8 +55,8 @@ std::span<const Format* const> all_formats() noexcept { return formats; }
 bool has_extension(std::string_view path) { return find_by_extension(path) != nullptr; }
 
 const Format* find_format(std::string_view name) noexcept {
-  const auto* found = find_row(formats, &Format::name, name);
-  return found == nullptr ? nullptr : *found;
+  const auto* found = std::ranges::find_if(formats, [&](const Format* row) { return is_same_name(row->name, name); });
+  return found == std::end(formats) ? nullptr : *found;
 }
 
 Result<const Format*> detect_format(const io::InputFile& file) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "flags/suggestion.hpp"
 #include "process/failure.hpp"
 #include "process/interrupt.hpp"
+#include "process/standard_streams.hpp"
 #include "process/terminal.hpp"
 #include "tensorcast/version.hpp"
 
@@ -108,18 +111,40 @@ bool names_files(const CLI::Option& option) {
   return std::ranges::find(words, text) != words.end() || text.starts_with("FILE.") || text == "A" || text == "B";
 }
 
-// Returns what is wrong with an empty name, as a variable of a shell makes it that is not set; "" if nothing is.
-std::string empty_name(const CLI::App& app) {
+// Reports whether the option takes `-` for a standard stream, which its help then says.
+bool takes_standard_stream(const CLI::Option& option) {
+  return option.get_description().find("- for ") != std::string::npos;
+}
+
+struct WrongName {
+  std::string complaint = {};  // empty: there is none
+  std::string hint = {};
+};
+
+// Finds a name of a file that cannot be meant: an empty one, as a variable of a shell makes it that is not set, and `-`
+// where no standard stream is read or written, which would be a file named so.
+WrongName wrong_name(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
-      const std::vector<std::string>& given = option->results();
-      if (names_files(*option) && std::ranges::find(given, "") != given.end()) {
-        return fmt::format("{}: \"\" is not the name of a file", option->get_name());
+      if (!names_files(*option)) continue;
+      for (const std::string& given : option->results()) {
+        const bool is_stream = given == standard_stream && !takes_standard_stream(*option);
+        if (!given.empty() && !is_stream) continue;
+        return {.complaint = fmt::format("{}: \"{}\" is not the name of a file", option->get_name(), given),
+                .hint = is_stream ? "./- is the file of that name" : ""};
       }
     }
-    if (std::string complaint = empty_name(*command); !complaint.empty()) return complaint;
+    if (WrongName found = wrong_name(*command); !found.complaint.empty()) return found;
   }
-  return "";
+  return {};
+}
+
+// Returns what CLI11 says of an option that is given too often, in words that name the option and not its library.
+std::string plain_words(std::string message) {
+  constexpr std::string_view too_often = "At Most 1 required but received ";
+  const std::size_t begin = message.find(too_often);
+  if (begin == std::string::npos) return message;
+  return fmt::format("{}it is given {} times", message.substr(0, begin), message.substr(begin + too_often.size()));
 }
 
 // Explains the error of a command line that CLI11 rejected.
@@ -135,6 +160,11 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const std::string hint = fmt::format("{} --help shows how", words);
   const std::vector<std::string> extra = app.remaining(true);
   const bool takes_command = !command.get_subcommands({}).empty();
+  for (const std::string& word : extra) {  // as a shell's * gives names
+    std::error_code ignored;
+    if (!word.starts_with('-') || !std::filesystem::exists(word, ignored)) continue;
+    return misuse(fmt::format("\"{}\" was not expected", word), fmt::format("./{} is the file of that name", word));
+  }
   if (!extra.empty() && (takes_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     const std::string& word = extra.front();
     const std::string better = nearest(word, command_names(command));
@@ -145,7 +175,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (takes_command && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     return misuse("a command is missing", hint);
   }
-  return misuse(error.what(), hint);
+  return misuse(plain_words(error.what()), hint);
 }
 
 }  // namespace
@@ -194,7 +224,7 @@ std::optional<int> parse_command_line(std::vector<std::string> arguments, Work& 
     app.exit(error);  // prints the help or the version
     return exit_done;
   }
-  if (const std::string complaint = empty_name(app); !complaint.empty()) return misuse(complaint);
+  if (const WrongName name = wrong_name(app); !name.complaint.empty()) return misuse(name.complaint, name.hint);
   return std::nullopt;
 }
 

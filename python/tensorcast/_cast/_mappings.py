@@ -14,7 +14,7 @@ from .. import _core
 from .._interop import _foreign
 from . import _arrays, _general, _numpy_types, _tensors
 from .._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
-from .._errors import CastError, LossWarning, in_python
+from .._errors import CastError, LossWarning, callers_level, in_python
 
 _PER_TENSOR = ("copy", "order", "report")
 
@@ -160,7 +160,7 @@ def _tell_what_is_left(planned: list[dict[str, Any]]) -> None:
         warnings.warn(
             f"tensor {left[0]!r}{others} would be an optimizer's state by the name, which stays as it is; "
             "a rule of rules= converts it",
-            stacklevel=4,
+            stacklevel=callers_level(),
         )
 
 
@@ -204,4 +204,4 @@ def _tell_damage(name: Any, value: Any, report: _core.CastReport, from_: str, to
     damage = _core.damage_of(report, nonzero, from_, to)
     if damage is not None:
         what, remedy = (in_python(words) for words in damage)
-        warnings.warn(f"tensor {name!r} ({from_} to {to}): {what}; {remedy}", LossWarning, stacklevel=5)
+        warnings.warn(f"tensor {name!r} ({from_} to {to}): {what}; {remedy}", LossWarning, stacklevel=callers_level())

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
-from . import _inspected, _remote
+from . import _complex, _inspected, _remote
 from .._arguments import is_utf8, plain_errors
 from .._errors import CastError, UnsupportedError
 from ._layers import Decoded, HasLayers, Layers
@@ -229,7 +229,7 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
             [33, 67]
         """
         tensor = self._core_tensor(name)
-        if packed and tensor.dtype != "string" and _core.bit_width(tensor.dtype) < 8:
+        if packed and not _complex.is_complex(tensor) and _numpy_types.is_packable(tensor.dtype):
             return self._as_kind(tensor.storage(), "uint8")
         return self._made(tensor)
 
@@ -256,9 +256,9 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
         """
         return TensorSlice(self, name)
 
-    def _made(self, tensor: _core.Tensor) -> _Kind:
+    def _made(self, tensor: Any) -> _Kind:
         as_torch = self._as_torch and tensor.dtype != "string"
-        made: Any = _tensors.from_core(tensor, as_torch)
+        made: Any = tensor.array(as_torch) if _complex.is_complex(tensor) else _tensors.from_core(tensor, as_torch)
         return made.to(self._device) if as_torch and self._device is not None else made  # type: ignore[no-any-return]
 
     def _as_kind(self, array: npt.NDArray[Any], name: str = "") -> _Kind:
@@ -299,9 +299,9 @@ class TensorFile(HasLayers, Mapping[str, _Kind]):
     def _stored_names(self) -> Mapping[str, Any]:
         return self._index
 
-    def _core_tensor(self, name: str) -> _core.Tensor:
+    def _core_tensor(self, name: str) -> Any:
         core, index = self._place(name)
-        return core.read(index)
+        return _complex.read(core, index, self._row(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
@@ -543,7 +543,7 @@ def load(
     dequantize: DTypeLike | None = None,
     device: Device = None,
 ) -> dict[str, Any]:
-    """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has.
+    """Reads all tensors that a file stores, as :func:`open` does, whose arguments it has; warns of entries that are none.
 
     Examples:
         >>> sorted(tc.load("model.safetensors"))
@@ -554,6 +554,7 @@ def load(
     """
     whole: Any = framework
     with open(path, from_=from_, raw=raw, format=format, framework=whole, dequantize=dequantize, device=device) as file:
+        _requests.warn_of_left_out(file.info)
         return {name: file.get_tensor(name) for name in file}
 
 

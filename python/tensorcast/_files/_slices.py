@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from .._cast import _tensors
+from ._complex import complex_name
 from ._safe_open import DTYPE_NAMES
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class TensorSlice(Generic[_Kind]):
     def __init__(self, file: TensorFile[_Kind], name: str) -> None:
         self._file, self._name = file, name
         row = file._row(name)
-        self._dtype, self._shape = row.dtype, row.shape
+        self._dtype, self._shape, self._stored_type = complex_name(row) or row.dtype, row.shape, row.foreign_dtype
+        self._is_read_whole = self._dtype == "string" or bool(complex_name(row))
 
     @property
     def dtype(self) -> str:
@@ -68,7 +70,7 @@ class TensorSlice(Generic[_Kind]):
             ...     file.get_slice("embed.weight").get_dtype()
             'F32'
         """
-        return DTYPE_NAMES.get(self._dtype, self._dtype)
+        return DTYPE_NAMES.get(self._dtype, self._stored_type or self._dtype)
 
     def __len__(self) -> int:
         if not self._shape:
@@ -82,7 +84,7 @@ class TensorSlice(Generic[_Kind]):
             IndexError: an index out of range, or more indices than dimensions. CastError: as of ``file[name]``.
         """
         keys = key if isinstance(key, tuple) else (key,)
-        if self._dtype == "string":
+        if self._is_read_whole:
             whole: Any = self._file.get_tensor(self._name)
             return whole[key]  # type: ignore[no-any-return]
         ranges, rest = self._ranges(keys)

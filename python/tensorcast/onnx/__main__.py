@@ -27,10 +27,18 @@ def _dims(text: str) -> dict[str, int]:
     return {name: int(length) for name, _, length in pairs}
 
 
+def _file(text: str) -> str:
+    """The name of a file, as `tcast` takes it: there is no standard stream here that ``-`` would be."""
+    if text in ("", "-"):
+        raise argparse.ArgumentTypeError(f'"{text}" is not the name of a file' + ("; ./- is the file of that name" if text else ""))
+    return text
+
+
 def _add_checks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inputs",
         action="append",
+        type=_file,
         metavar="NPZ",
         help="an npz file with an array for each input; may be given several times (default: random, masks 1)",
     )
@@ -68,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         ("search", "convert as many nodes as the accuracy allows"),
     ):
         command = commands.add_parser(name, help=help, description=help)
-        command.add_argument("model", metavar="MODEL")
-        command.add_argument("-o", "--output", required=name == "search", metavar="OUT")
+        command.add_argument("model", type=_file, metavar="MODEL")
+        command.add_argument("-o", "--output", type=_file, required=name == "search", metavar="OUT")
         command.add_argument("--to", default=None if name == "convert" else "float16", metavar="TYPE")
         add_options(command, of_one_run=name == "convert")
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
@@ -80,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
             )
         else:
             command.add_argument(
-                "--state", metavar="FILE", help="outcomes so far: a search that was interrupted goes on"
+                "--state", type=_file, metavar="FILE", help="outcomes so far: a search that was interrupted goes on"
             )
             command.add_argument(
                 "--metric",
@@ -95,8 +103,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("model", metavar="OLD", help="the model before")
-    command.add_argument("new", metavar="NEW", help="the converted model")
+    command.add_argument("model", type=_file, metavar="OLD", help="the model before")
+    command.add_argument("new", type=_file, metavar="NEW", help="the converted model")
     command.add_argument("--to", required=True, metavar="TYPE", help="the type of NEW, from which tolerances follow")
     _add_checks(command)
     return parser

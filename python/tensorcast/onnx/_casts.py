@@ -144,11 +144,12 @@ def respell(
         >>> tc.onnx.respell("int4.onnx", "nbits.onnx", to="matmulnbits").respelled
         1
     """
-    if to not in ("matmulnbits", "qdq"):
+    spelling = str(to).lower()  # as operators are spelled, MatMulNBits
+    if spelling not in ("matmulnbits", "qdq"):
         raise CastError(f"there is no spelling {to!r} of products; to= is matmulnbits or qdq")
 
     def edit(source: str, made: str) -> dict[str, Any]:
-        return _core.onnx_respell(source, made, to == "qdq", overwrite)
+        return _core.onnx_respell(source, made, spelling == "qdq", overwrite)
 
     return RespellResult._of(_edited(model, output, edit))
 

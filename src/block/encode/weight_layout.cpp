@@ -36,8 +36,8 @@ Result<DType> computed_type(DType weights, const QuantizeOptions& options) {
   if (computed != DType::undefined) TRY(check_numeric(computed, computed));
   const bool is_float = family(weights) == Family::floating;
   if (is_float && bit_width(weights) >= 8 && is_weights_type(computed)) return computed;
-  return invalid(formatted("weights of type {}", name(is_weights_type(weights) ? computed : weights)),
-                 is_float ? "set `compute_dtype` to float32, bfloat16 or float16" : "");
+  return invalid(formatted("weights of type {} are not quantized", name(is_weights_type(weights) ? computed : weights)),
+                 is_float ? "set `compute_dtype` to float32, bfloat16 or float16" : "convert them to float32 first");
 }
 
 }  // namespace

@@ -197,9 +197,9 @@ void add_request_options(CLI::App& command, ConvertArguments& arguments) {
   command.get_option("--output-layout")->excludes(command.get_option("--max-shard-size"));
   command.get_option("--exact")->needs(command.get_option("--respell"));
   command.get_option("--zero-limit")->needs(command.get_option("--strict-loss"));
-  command.get_option("--recipe")->check(one_of(recipe_words()));
-  command.get_option("--spelling")->check(one_of(tensorcast::written_spellings()));
-  command.get_option("--respell")->check(one_of(tensorcast::written_spellings()));
+  command.get_option("--recipe")->transform(one_of(recipe_words()));
+  command.get_option("--spelling")->transform(one_of(tensorcast::written_spellings()));
+  command.get_option("--respell")->transform(one_of(tensorcast::written_spellings()));
 }
 
 // A checkpoint says all of this itself.
@@ -209,10 +209,10 @@ void add_file_formats(CLI::App& command, ConvertArguments& arguments) {
       .add_option("--input-format", arguments.request.input_format,
                   "format of IN (default: by content and extension): " + format_names())
       ->option_text("FORMAT")
-      ->check(one_of(tensorcast::file_formats()));
+      ->transform(one_of(tensorcast::file_formats()));
   command.add_option("--output-format", arguments.request.output_format, "format of OUT (default: by its extension)")
       ->option_text("FORMAT")
-      ->check(one_of(tensorcast::file_formats()));
+      ->transform(one_of(tensorcast::file_formats()));
 }
 
 // The options by what they are for; -h shows the first ones of each group.

@@ -236,7 +236,10 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
   const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 &&
                        outcome->casts_added == 0 && outcome->casts_removed == 0 && outcome->calls_inlined == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
-                    nothing ? std::string("0 changes") : changes_text(*outcome)));
+                    !nothing ? changes_text(*outcome)
+                    : request.opset == tensorcast::onnx::auto_opset
+                        ? fmt::format("0 changes, so its opset stays {}", outcome->opset_after)
+                        : "0 changes"));
   if (!nothing || request.weights_only) print(notes_text(*outcome));
   print(weights_text(*outcome));
   print(validation_text(compared));

@@ -38,8 +38,8 @@ constexpr const char* onnx_diff_examples = R"(Examples:
   tcast onnx diff model.onnx model-f16.onnx --all --json
   tcast onnx diff A B --headers-only       reads no elements
 Compares opsets, the types of values by their names, Casts, numbers of operators, and initializers, whose values are
-compared as float64; not the attributes and the inputs of nodes. Initializers with new or lost infinities and NaN come
-first, then those that differ most.
+compared as float64; not the attributes and the inputs of nodes. Codes are compared as DequantizeLinear decodes them.
+Initializers with new or lost infinities and NaN come first, then those that differ most.
 Exit status: 0 equal, 1 different, 2 failed.)";
 
 class Listing {
@@ -141,6 +141,10 @@ Json onnx_diff_json(const tensorcast::onnx::DiffOutcome& outcome) {
     if (tensor.in_a) entry["from"] = type_json(tensor.from);
     if (tensor.in_b) entry["to"] = type_json(tensor.to);
     entry["equal"] = tensor.in_a && tensor.in_b && tensor.equal;
+    if (tensor.in_a && tensor.in_b) {
+      entry["decoded"] = tensor.decoded;
+      entry["undecodable"] = tensor.undecodable;
+    }
     if (tensor.compared) add_difference(entry, tensor);
     initializers.push_back(std::move(entry));
   }

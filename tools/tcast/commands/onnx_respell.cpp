@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcast onnx respell: products with 4-bit codes as MatMulNBits, or as MatMul behind DequantizeLinear.
+#include <array>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,8 @@ using tensorcast::Result;
 using tensorcast::onnx::MatMulSpelling;
 using tensorcast::onnx::RespellOutcome;
 using tensorcast::onnx::RespellRequest;
+
+constexpr std::array<std::string_view, 2> spelling_words = {"matmulnbits", "qdq"};
 
 struct RespellArguments {
   RespellRequest request;
@@ -83,7 +87,7 @@ void add_onnx_respell(CLI::App& group, Work& work) {
   command.add_option("--to", arguments->to, "matmulnbits (ONNX Runtime's) or qdq (DequantizeLinear and MatMul)")
       ->required()
       ->option_text("SPELLING")
-      ->check(CLI::IsMember({"matmulnbits", "qdq"}));
+      ->transform(one_of(spelling_words));
   command.add_flag("-f,--force", request.overwrite, "overwrite OUT");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);

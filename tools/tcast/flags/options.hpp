@@ -33,16 +33,19 @@ CLI::Option* repeatable(CLI::Option* option);
 // A check of a word: `complaint` returns what is wrong with it, or "".
 [[nodiscard]] CLI::Validator check(std::function<std::string(const std::string&)> complaint);
 
-// A check that a word is one of a list; `-` and `_` are the same, and so are capitals.
+// A transform that makes a word the one of a list that it is: `-` and `_` are the same, and so are capitals. So readers
+// of the word need not know other ways to write it. For CLI::Option::transform().
 template <class Words>
 [[nodiscard]] CLI::Validator one_of(const Words& words) {
   const std::vector<std::string> known(words.begin(), words.end());
-  return check([known](const std::string& word) {
-    if (std::ranges::any_of(known, [&](const std::string& each) { return tensorcast::is_same_name(each, word); })) {
-      return std::string();
-    }
-    return fmt::format("\"{}\" is not one of {}", printable(word), fmt::join(known, ", "));
-  });
+  const auto take = [known](std::string& word) {
+    const auto found =
+        std::ranges::find_if(known, [&](const std::string& each) { return tensorcast::is_same_name(each, word); });
+    if (found == known.end()) return fmt::format("\"{}\" is not one of {}", printable(word), fmt::join(known, ", "));
+    word = *found;
+    return std::string();
+  };
+  return CLI::Validator(take, "");
 }
 
 // What is wrong with a value that was read; "" if nothing is.

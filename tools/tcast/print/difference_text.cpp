@@ -28,8 +28,9 @@ std::string change_of(const TensorDifference& tensor, std::string_view unknown) 
   if (tensor.from_shape != tensor.to_shape) {
     return fmt::format("{} -> {}", shape_text(tensor.from_shape), shape_text(tensor.to_shape));
   }
-  return tensor.from == tensor.to ? std::string(type(tensor.from))
-                                  : fmt::format("{} -> {}", type(tensor.from), type(tensor.to));
+  const std::string types = tensor.from == tensor.to ? std::string(type(tensor.from))
+                                                     : fmt::format("{} -> {}", type(tensor.from), type(tensor.to));
+  return types + (tensor.decoded ? ", decoded" : tensor.undecodable ? ", codes are not compared" : "");
 }
 
 std::vector<std::string> cells_of(const TensorDifference& tensor, std::string_view unknown) {

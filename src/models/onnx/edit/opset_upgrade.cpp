@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtype/errors.hpp"
@@ -37,6 +38,12 @@ void raise(std::vector<Opset>& opsets, std::int64_t version) {
   }
 }
 
+bool restore(std::vector<Opset>& opsets) {
+  bool any = false;
+  for (Opset& opset : opsets) any = std::exchange(opset.version, opset.file_version) != opset.file_version || any;
+  return any;
+}
+
 }  // namespace
 
 Result<void> upgrade_opset(Model& model, std::int64_t opset) {
@@ -57,6 +64,12 @@ Result<void> upgrade_opset(Model& model, std::int64_t opset) {
   raise(model.opsets, opset);
   for (const auto& function : model.functions) raise(function->opsets, opset);
   return {};
+}
+
+bool restore_opset(Model& model) {
+  bool any = restore(model.opsets);
+  for (const auto& function : model.functions) any = restore(function->opsets) || any;
+  return any;
 }
 
 }  // namespace tensorcast::models::onnx

@@ -13,4 +13,7 @@ namespace tensorcast::models::onnx {
 // a later opset, or tensorcast does not know `opset`.
 [[nodiscard]] Result<void> upgrade_opset(Model& model, std::int64_t opset);
 
+// Undoes upgrade_opset(). Returns false if the model and its functions have the opsets of the file.
+bool restore_opset(Model& model);
+
 }  // namespace tensorcast::models::onnx

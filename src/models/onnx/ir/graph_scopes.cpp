@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string_view>
+
 #include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {
@@ -13,12 +16,14 @@ constexpr std::size_t max_path_bytes = 1000;
 
 void add_scopes(const Graph& graph, const std::string& path, std::vector<std::string>& scopes) {
   scopes[graph.id] = path;
-  for (std::size_t index = 0; index < graph.nodes.size(); ++index) {
-    const Node& node = graph.nodes[index];
+  std::map<std::string_view, std::size_t> counts;  // of each operator that has graphs
+  for (const Node& node : graph.nodes) {
+    if (node.bodies().empty()) continue;
+    const std::size_t number = counts[node.op_type]++;
     for (const Attribute& attribute : node.attributes) {
       for (std::size_t k = 0; k < attribute.graphs.size(); ++k) {
         std::string inner = path.empty() ? std::string() : path + "/";
-        inner += node.name.empty() ? fmt::format("{}#{}", node.op_type, index) : node.name;
+        inner += node.name.empty() ? fmt::format("{}#{}", node.op_type, number) : node.name;
         inner += "." + attribute.name;
         if (attribute.graphs.size() > 1) inner += fmt::format("[{}]", k);
         if (inner.size() > max_path_bytes) inner = fmt::format("#{}", attribute.graphs[k]->id);

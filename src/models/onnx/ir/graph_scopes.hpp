@@ -10,8 +10,9 @@
 namespace tensorcast::models::onnx {
 
 // Returns the path of each graph, by its id: "" for the main one, "NODE.ATTRIBUTE" for that in an attribute of a node,
-// separated by slashes, and "DOMAIN::NAME" for a function. A node without a name has "OPERATOR#INDEX". "#ID"
-// stands for paths over 1000 bytes.
+// separated by slashes, and "DOMAIN::NAME" for a function. A node without a name has "OPERATOR#NUMBER", where the first
+// of its graph and operator has 0, so that nodes without graphs, which conversions add, change no path. "#ID" stands
+// for paths over 1000 bytes.
 [[nodiscard]] std::vector<std::string> graph_scopes(const Model& model);
 
 // Returns the name of a node, or that of its first output if it has none.

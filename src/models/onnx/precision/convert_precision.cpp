@@ -225,6 +225,17 @@ Result<void> raise_opset(Model& model, const Asked& asked, const PrecisionPlan::
   return has_source(model, settings) ? upgrade_opset(model, first_opset(asked)) : Result<void>();
 }
 
+// Gives the model its old opset back if --opset auto raised it and nothing else changes. Returns whether it did.
+bool take_back_opset(Model& model, const PrecisionPlan& plan, const CastElision& elision,
+                     const ModelWriter::Counts& counts) {
+  if (plan.settings().request->opset != ::tensorcast::onnx::auto_opset) return false;
+  if (counts.casts_added + counts.initializers_converted + elision.removed_casts() != 0) return false;
+  for (ValueId id = 0; id < model.values.size(); ++id) {
+    if (plan.produced(id) != model.values[id].type.element) return false;
+  }
+  return restore_opset(model);
+}
+
 TensorPlacement placement_of(const ConvertRequest& request) {
   using ::tensorcast::onnx::ExternalData;
   TensorPlacement placement{.alignment = request.external_alignment};
@@ -348,6 +359,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
     return build_model(*file, plan, elision, placement_of(request), output, names);
   };
   BuiltModel built = TRY(build({}));
+  if (inlined_calls == 0 && take_back_opset(model, plan, elision, built.counts)) built = TRY(build({}));
   const ModelWriter::Counts counts = built.counts;
   if (!request.dry_run || request.check) {
     const WriteOptions options{.overwrite = request.overwrite,

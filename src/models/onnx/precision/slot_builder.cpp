@@ -23,6 +23,7 @@ constexpr std::string_view by_attribute = "an attribute of the function decides 
 constexpr std::string_view of_size = "it computes sizes or indices";
 constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.32 crashes when it loads it in the type";
 constexpr std::string_view of_products = "it takes sums of products of integers, which reach beyond the type's range";
+constexpr std::string_view of_angles = "it computes angles of whole numbers, whose digits the type does not have";
 constexpr std::string_view of_lengths = "it computes with lengths or positions, which may be beyond the type's range";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
 
@@ -67,6 +68,8 @@ class SlotBuilder {
     const bool is_16_bit = settings_.to == DType::float16 || settings_.to == DType::bfloat16;
     if (is_16_bit) {
       each_graph(model, [&](const Graph& graph) { hold_accumulators(graph); });
+      angles_.resize(model.values.size());
+      each_graph(model, [&](const Graph& graph) { hold_angles(graph); });
     }
     if (is_16_bit && settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
       each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
@@ -440,6 +443,39 @@ class SlotBuilder {
     }
   }
 
+  // Positions and times are whole numbers, of which 16 bits hold those up to 2048 or 256, and their angles need digits
+  // behind the point, too: from the Cast of an integer to Sin or Cos, as rotary embeddings have them, all stays exact.
+  void hold_angles(const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      const bool is_end = node.op_type == "Sin" || node.op_type == "Cos";
+      if (!is_end || !node.domain.empty() || node.inputs.empty() || node.outputs.empty()) continue;
+      if (converts(node.outputs[0]) && hold_angle(node.inputs[0], max_chain)) {
+        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, of_angles);
+      }
+    }
+  }
+
+  // Holds a value, and what it is made of, if one of these is the Cast of an integer. Returns whether it did.
+  bool hold_angle(ValueId id, int steps) {
+    constexpr std::string_view linear[] = {"Add", "Sub", "Mul", "Div", "Neg", "MatMul"};
+    if (!converts(id) || steps == 0) return false;
+    if (angles_[id] != Angle::unknown) return angles_[id] == Angle::of_integer;
+    angles_[id] = Angle::other;
+    const Node* const node = model_.values[id].producer;
+    if (node == nullptr || !node->domain.empty() || node->inputs.empty()) return false;
+    bool is_angle = false;
+    if (node->op_type == "Cast") {
+      is_angle = node->inputs[0] != no_value && is_wide_integer(type(node->inputs[0]).element);
+      is_angle = is_angle || hold_angle(node->inputs[0], steps - 1);
+    } else if (only_moves_elements(node->op_type) || contains(linear, node->op_type)) {
+      for (const ValueId input : node->inputs) is_angle = hold_angle(input, steps - 1) || is_angle;
+    }
+    if (!is_angle) return false;
+    angles_[id] = Angle::of_integer;
+    slots_.hold(slots_.of_values[id], Hold::rule, of_angles);
+    return true;
+  }
+
   // ONNX Runtime 1.24 to 1.32 do not survive loading MatMul of a constant and a 16-bit tensor whose first axis a
   // Transpose has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose that
   // MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
@@ -503,7 +539,9 @@ class SlotBuilder {
   Slots slots_;
   std::vector<bool> walked_;  // by value: hold_size() was there
   std::vector<bool> counts_;  // by value: made of lengths and constants
-  std::vector<bool> folded_;  // by value: ONNX Runtime computes it when it loads the model
+  enum class Angle : std::uint8_t { unknown, of_integer, other };
+  std::vector<Angle> angles_;  // of values
+  std::vector<bool> folded_;   // by value: ONNX Runtime computes it when it loads the model
 };
 
 }  // namespace

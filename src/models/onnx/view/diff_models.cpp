@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 #include "convert/run/number_difference.hpp"
@@ -16,8 +18,8 @@
 #include "models/onnx/ir/type_inference.hpp"
 #include "models/onnx/precision/precision_plan.hpp"
 #include "models/onnx/view/list_casts.hpp"
+#include "models/onnx/view/shown_numbers.hpp"
 #include "models/onnx/view/shown_tensors.hpp"
-#include "tensorcast/cast.hpp"
 #include "tensorcast/onnx.hpp"
 
 namespace tensorcast::models::onnx {
@@ -35,16 +37,22 @@ struct Side {
   std::vector<std::string> scopes;  // by graph
   ShownTensors tensors;
   std::map<std::string, const ShownTensor*> by_name;  // the first of each name
+  std::optional<ShownNumbersOf> numbers;
 };
 
 Result<std::unique_ptr<Side>> open_side(const std::string& path) {
   OpenModel opened = TRY(in_file(path, open_model(path)));
   infer_types(*opened.model);
-  auto side = std::make_unique<Side>(Side{
-      .file = std::move(opened.file), .model = std::move(opened.model), .scopes = {}, .tensors = {}, .by_name = {}});
+  auto side = std::make_unique<Side>(Side{.file = std::move(opened.file),
+                                          .model = std::move(opened.model),
+                                          .scopes = {},
+                                          .tensors = {},
+                                          .by_name = {},
+                                          .numbers = {}});
   side->scopes = graph_scopes(*side->model);
   side->tensors = TRY(in_file(path, ShownTensors::of(side->file, *side->model, side->scopes)));
   for (const ShownTensor& tensor : side->tensors.all()) side->by_name.emplace(tensor.name, &tensor);
+  side->numbers.emplace(*side->model, side->tensors);
   return side;
 }
 
@@ -122,17 +130,6 @@ void compare_casts(const Side& in_a, const Side& in_b, DiffOutcome& outcome) {
 
 constexpr std::size_t compared_elements = std::size_t{1} << 17;
 
-Result<void> load(TensorProtoReader& reader, std::uint64_t first, std::size_t count, std::vector<std::byte>& raw,
-                  std::vector<double>& numbers) {
-  const DType dtype = reader.tensors().front().dtype;
-  raw.resize(storage_bytes(dtype, count));
-  numbers.resize(count);
-  TRY(reader.read(0, storage_bytes(dtype, first), raw));
-  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  return cast(TensorView{dtype, shape, raw},
-              MutableTensorView{DType::float64, shape, std::as_writable_bytes(std::span(numbers))});
-}
-
 // Compares the messages, of a sparse tensor with its places. Text and places that are stored in another way differ so.
 Result<bool> have_same_bytes(const ShownTensor& a, const ShownTensor& b) {
   const auto message = [](const ShownTensor& shown) {
@@ -155,9 +152,50 @@ Result<bool> have_same_bytes(const ShownTensor& a, const ShownTensor& b) {
   return true;
 }
 
-Result<void> compare_elements(const ShownTensor& a, const ShownTensor& b, bool headers_only, TensorDifference& result) {
-  const auto reader_a = TRY(TensorProtoReader::open(*a.file, a.tensor.tensor));
-  const auto reader_b = TRY(TensorProtoReader::open(*b.file, b.tensor.tensor));
+// What two tensors are compared as. The codes of two weights are no numbers that can be compared, but what nodes make
+// of them is. Equal codes with other scales are different weights, and codes that are not equal may be equal weights.
+enum class ComparedAs : std::uint8_t { elements, decoded, nothing };
+
+ComparedAs compared_as(const ShownNumbers& a, const ShownNumbers& b) {
+  using Meaning = ShownNumbers::Meaning;
+  if (a.meaning() == Meaning::unknown || b.meaning() == Meaning::unknown) {
+    return a.info().dtype == b.info().dtype ? ComparedAs::elements : ComparedAs::nothing;
+  }
+  const bool decoded = a.meaning() == Meaning::decoded || b.meaning() == Meaning::decoded;
+  return decoded ? ComparedAs::decoded : ComparedAs::elements;
+}
+
+bool is_same_number(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
+
+// Precondition: both have numbers, and one shape.
+Result<void> compare_numbers(ShownNumbers& a, ShownNumbers& b, TensorDifference& result) {
+  const ComparedAs as = compared_as(a, b);
+  result.decoded = as == ComparedAs::decoded;
+  result.undecodable = as == ComparedAs::nothing;
+  if (result.undecodable) return {};
+  file_conversion::NumberDifference found;
+  bool same_codes = true;
+  std::vector<double> codes_x, codes_y, x, y;
+  for (std::uint64_t first = 0; first < result.count; first += compared_elements) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(compared_elements, result.count - first));
+    TRY(a.load(first, count, codes_x, x));
+    TRY(b.load(first, count, codes_y, y));
+    if (!result.decoded) {
+      x.swap(codes_x);
+      y.swap(codes_y);
+    }
+    for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
+    same_codes = same_codes && (!result.decoded || std::ranges::equal(codes_x, codes_y, is_same_number));
+  }
+  found.fill(result);
+  result.equal = result.equal && same_codes && found.different == 0;
+  return {};
+}
+
+Result<void> compare_elements(const Side& side_a, const ShownTensor& a, const Side& side_b, const ShownTensor& b,
+                              bool headers_only, TensorDifference& result) {
+  auto reader_a = TRY(TensorProtoReader::open(*a.file, a.tensor.tensor));
+  auto reader_b = TRY(TensorProtoReader::open(*b.file, b.tensor.tensor));
   const TensorInfo& from = reader_a->tensors().front();
   const TensorInfo& to = reader_b->tensors().front();
   result.from = from.dtype;
@@ -171,19 +209,9 @@ Result<void> compare_elements(const ShownTensor& a, const ShownTensor& b, bool h
   const bool is_text = from.dtype == DType::string || to.dtype == DType::string;
   if (is_sparse || is_text) result.equal = result.equal && TRY(have_same_bytes(a, b));
   if (is_text) return {};
-  file_conversion::NumberDifference found;
-  std::vector<std::byte> raw;
-  std::vector<double> x;
-  std::vector<double> y;
-  for (std::uint64_t first = 0; first < from.count; first += compared_elements) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(compared_elements, from.count - first));
-    TRY(load(*reader_a, first, count, raw, x));
-    TRY(load(*reader_b, first, count, raw, y));
-    for (std::size_t i = 0; i < count; ++i) found.add(x[i], y[i]);
-  }
-  found.fill(result);
-  result.equal = result.equal && found.different == 0;
-  return {};
+  ShownNumbers numbers_a = TRY(side_a.numbers->open(a, std::move(reader_a)));
+  ShownNumbers numbers_b = TRY(side_b.numbers->open(b, std::move(reader_b)));
+  return compare_numbers(numbers_a, numbers_b, result);
 }
 
 Result<void> compare_initializers(const Side& a, const Side& b, bool headers_only, DiffOutcome& outcome) {
@@ -201,7 +229,7 @@ Result<void> compare_initializers(const Side& a, const Side& b, bool headers_onl
       if (!headers_only) result.equal = result.equal && TRY(have_same_bytes(shown, other));
       continue;
     }
-    Result<void> done = compare_elements(shown, other, headers_only, result);
+    Result<void> done = compare_elements(a, shown, b, other, headers_only, result);
     if (!done) {
       Error error = std::move(done).error();
       if (error.tensor.empty()) error.tensor = shown.name;

@@ -52,7 +52,9 @@ Result<ShownTensors> ShownTensors::of(const io::InputFile& file, const Model& mo
       if (node.op_type != "Constant" || !node.domain.empty() || node.output_names.empty()) continue;
       for (const Attribute& attribute : node.attributes) {
         if (done && attribute.reference.empty()) {
+          const std::size_t before = shown.tensors_.size();
           done = shown.add_constant(file, attribute, placed(node.output_names[0]));
+          if (shown.tensors_.size() != before) shown.tensors_.back().tensor.value = node.outputs[0];
         }
       }
     }

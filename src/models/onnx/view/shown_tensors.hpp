@@ -14,7 +14,7 @@ namespace tensorcast::models::onnx {
 struct ShownTensor {
   std::string name;  // in subgraphs and functions the scope, a slash and the name; of a Constant that of its output
   const io::InputFile* file = nullptr;  // that holds `tensor`
-  // Of a Constant: its tensor, as an initializer; `field` is the whole message.
+  // Of a Constant: its tensor, as an initializer of the node's output; `field` is the whole message.
   Initializer tensor;
 };
 
