@@ -138,7 +138,7 @@ class ConvertOptions(PlanOptions, total=False):
         nonfinite: with a scheme: what becomes of NaN and infinity: an error, or what the recipe's tool makes of them.
         clip: with a scheme: search the scale of each block, from the recipe's down to half, for the smallest sum of
             squared errors (default: the recipe's).
-        convrot: int8-channel as comfyui: first turn groups of so many inputs, such as 256, by a Hadamard matrix,
+        convrot: int8-channel as comfyui: first rotate groups of so many inputs, such as 256, by a Hadamard matrix,
             which ComfyUI undoes.
         importance: with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by
             safetensors of a number for each column of each weight.

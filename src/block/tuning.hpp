@@ -17,7 +17,7 @@
 //   scale_runs_by_powers       the same of other codes           1.3 (mxfp6)
 //   TransposedTile             codes, not numbers, change place  2.5 to 4.0 (gptq), 5.2 (awq)
 //   TransposedExperts          the same of gpt-oss               3.3
-//   find_decode_gguf           blocks of GGUF in one pass        1.1 to 1.7; 0.96 for q6_k
+//   find_decode_gguf           blocks of GGUF in one pass        1.1 to 1.7
 #pragma once
 
 #include <cstddef>

@@ -67,7 +67,7 @@ struct Ops {
   // Null for GgufBlock::none, for codes of a format whose scales are not codes of a byte, and for codes where
   // look_up_nibbles is null.
   UnpackGgufFn (*find_unpack_gguf)(GgufBlock block, GgufElements elements) noexcept;
-  // Null, and for blocks of 1 to 3 bits, if the instruction set has no faster way than to unpack and to scale.
+  // Null, and for q6_k and blocks of 1 to 3 bits, if there is no faster way than to unpack and to scale.
   DecodeGgufFn (*find_decode_gguf)(GgufBlock block) noexcept;
   // Copies with stores that bypass the cache, for outputs larger than it. Any alignment. Other threads may read the
   // result after this one has called stream_fence(): once at the end, as it waits until every store has left.

@@ -301,7 +301,7 @@ class QuantizeTest(running.CommandTest):
         for more, words in (
             (["--candidates", "q8_0,q4_0"], "q8_0 is a layout of GGUF"),
             (["--candidates", "mxfp8", "--spelling", "gpt-oss"], "gpt-oss has no mxfp8"),
-            (["--rule", "q_proj=mxfp4", "--rule", "k_proj=mxfp8"], "rules name several schemes"),
+            (["--rule", "q_proj=mxfp4", "--rule", "k_proj=mxfp8"], 'k_proj.weight": rules name several schemes'),
             (["--candidates", "mxfp8"], "the smallest candidates need 8.25 bits"),
         ):
             with self.subTest(more):

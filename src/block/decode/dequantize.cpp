@@ -30,7 +30,7 @@
 namespace tensorcast::block {
 namespace {
 
-bool turns(const BlockCoding& coding) noexcept {
+bool is_transposed(const BlockCoding& coding) noexcept {
   return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
 }
 
@@ -159,7 +159,7 @@ Result<Checked> check(const BlockTensor& tensor) {
   const std::size_t rank = tensor.shape.size();
   made.columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape.back());
   made.rows = rank < 2 ? 1 : static_cast<std::size_t>(tensor.shape[rank - 2]);
-  made.transposed = turns(coding);
+  made.transposed = is_transposed(coding);
 
   CodeMatrices& codes = made.codes;
   codes.packing = coding.packing;

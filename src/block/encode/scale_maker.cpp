@@ -18,7 +18,7 @@ namespace tensorcast::block {
 ScaleMaker::ScaleMaker(const WeightLayout& layout, float largest) : layout_(&layout) {
   const Recipe& recipe = *layout.recipe;
   context_ = {.weights = layout.numbers.computed(),
-              .element = recipe.element.element,
+              .element = limits_of(recipe.element.element),
               .largest = layout.needs_maximum() ? largest : 0.0f,
               .is_power_of_two = layout.is_power_of_two,
               .scale_of_zero_block_is_one = layout.is_default};

@@ -19,36 +19,31 @@ constexpr std::uint32_t up = (1u << mantissa_bits) - 1;                         
 constexpr std::uint32_t half_up(int bits) noexcept { return 1u << (mantissa_bits - bits - 1); }  // to so many bits
 
 // The exponent of the largest number, less that of the element's.
-Steps of_exponent(const mx::Element& element, std::uint32_t added) noexcept {
+Steps of_exponent(const ElementLimits& element, std::uint32_t added) noexcept {
   return {{.is_e8m0 = true, .added = added, .offset = -element.exponent}};
 }
-Steps floor(const ScaleContext& context) noexcept { return of_exponent(mx::limits_of(context.element), 0); }
-Steps ceil(const ScaleContext& context) noexcept { return of_exponent(mx::limits_of(context.element), up); }
+Steps floor(const ScaleContext& context) noexcept { return of_exponent(context.element, 0); }
+Steps ceil(const ScaleContext& context) noexcept { return of_exponent(context.element, up); }
 Steps even(const ScaleContext& context) noexcept {
-  const mx::Element element = mx::limits_of(context.element);
+  const ElementLimits& element = context.element;
   return of_exponent(element, half_up(element.mantissa));
 }
 Steps mx_compressed_tensors(const ScaleContext& context) noexcept {
   if (context.weights == DType::float16) return {};  // subnormal numbers are far more
-  const mx::Element element = mx::limits_of(context.element);
+  const ElementLimits& element = context.element;
   return of_exponent(element, half_up(element.mantissa == 3 && element.exponent == 2 ? 3 : 1));
 }
 
 // A quotient, rounded up to a power of two.
 Steps rceil(const ScaleContext& context) noexcept {
-  return {
-      {.is_e8m0 = true, .multiplier = 1.0f / mx::limits_of(context.element).largest, .added = up, .is_inverse = true}};
+  return {{.is_e8m0 = true, .multiplier = 1.0f / context.element.largest, .added = up, .is_inverse = true}};
 }
 Steps deepgemm(const ScaleContext& context) noexcept {
-  return {{.is_e8m0 = true,
-           .divisor = mx::limits_of(context.element).largest,
-           .least = 1e-4f,
-           .added = up,
-           .is_inverse = true}};
+  return {{.is_e8m0 = true, .divisor = context.element.largest, .least = 1e-4f, .added = up, .is_inverse = true}};
 }
 Steps mlx(const ScaleContext& context) noexcept {
   if (context.weights != DType::float32) return {};  // a quotient is rounded to the weights' type
-  return {{.is_e8m0 = true, .divisor = mx::limits_of(context.element).largest, .added = up}};
+  return {{.is_e8m0 = true, .divisor = context.element.largest, .added = up}};
 }
 
 // --- E4M3

@@ -55,7 +55,7 @@ TEST(ScaleSteps, EveryTargetEqualsTheRules) {
   std::size_t recipes = 0;
   for (const QuantizeRecipe& row : quantize_recipes()) {
     const Recipe& recipe = recipe_of(row);
-    ScaleContext context{.element = recipe.element.element};
+    ScaleContext context{.element = limits_of(recipe.element.element)};
     if (recipe.scale == nullptr || !steps_of(recipe.scale, context)) continue;
     SCOPED_TRACE(std::string(row.scheme) + " of " + std::string(row.recipe));
     ++recipes;
@@ -85,7 +85,7 @@ TEST(ScaleSteps, BlocksThatAreNotOrdinaryAreLeftToTheirRule) {
   std::mt19937 random(41);
   for (const QuantizeRecipe& row : quantize_recipes()) {
     const Recipe& recipe = recipe_of(row);
-    const ScaleContext context{.element = recipe.element.element, .largest = 2688.0f};
+    const ScaleContext context{.element = limits_of(recipe.element.element), .largest = 2688.0f};
     if (recipe.scale == nullptr) continue;
     const std::optional<kernels::ScaleSteps> steps = steps_of(recipe.scale, context);
     if (!steps) continue;

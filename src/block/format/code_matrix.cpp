@@ -6,6 +6,7 @@
 
 #include "block/convert_numbers.hpp"
 #include "block/format/code_packing.hpp"
+#include "block/format/codings.hpp"
 #include "block/format/gguf_block.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
@@ -42,8 +43,6 @@ void unpack_awq(const std::byte* words, std::size_t first, std::span<std::byte> 
     std::memcpy(&codes[done], &eight, std::min<std::size_t>(8, codes.size() - done));
   }
 }
-
-constexpr bool is_integer(DType element) noexcept { return element == DType::int8 || element == DType::uint8; }
 
 // The type whose packed storage is this stream of codes: uint4 for four bits of unsigned integers.
 DType stream_type(DType element, int bits) noexcept {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "block/format/codings.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/try.hpp"
@@ -45,8 +46,7 @@ Result<void> check_element(const BlockCoding& coding) {
   if (has_nibbles(coding.packing) && coding.bits != 4) {
     return invalid(formatted("`bits` is {}, but codes of this packing have 4", coding.bits));
   }
-  const bool is_integer = coding.element == DType::int8 || coding.element == DType::uint8;
-  if (is_integer || coding.element == DType::undefined) return {};
+  if (is_integer(coding.element) || coding.element == DType::undefined) return {};
   if (family(coding.element) != Family::floating || bit_width(coding.element) > 8) {
     return invalid(formatted("`element` is {}, expected int8, uint8 or a floating-point type of 8 bits or fewer",
                              name(coding.element)));

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 
+#include "block/format/codings.hpp"
 #include "block/format/gguf_block.hpp"
 #include "dtype/lower_case.hpp"
 #include "tensorcast/block.hpp"
@@ -13,20 +14,15 @@ inline namespace TENSORCAST_ABI {
 namespace {
 
 using enum BlockPacking;
+using block::mx_coding;
+using block::nvfp4_coding;
 
 constexpr DType e4m3 = DType::float8_e4m3fn;
-constexpr DType e8m0 = DType::float8_e8m0fnu;
 constexpr DType e2m1 = DType::float4_e2m1fn;
 
 constexpr std::string_view float_order = "float32(element * scale)";
 constexpr std::string_view integer_order = "float32((element - zero) * scale)";
 
-constexpr BlockCoding mx(DType element, int bits, BlockPacking packing = stream) {
-  return {.element = element, .bits = bits, .packing = packing, .scale = e8m0};
-}
-constexpr BlockCoding nvfp4(GlobalScale global, BlockPacking packing = stream) {
-  return {.element = e2m1, .bits = 4, .packing = packing, .scale = e4m3, .global = global};
-}
 constexpr BlockCoding integers(int bits, int offset, BlockPacking zeros = words_down) {
   return {.element = DType::uint8, .bits = bits, .offset = offset, .zeros = zeros};
 }
@@ -75,16 +71,16 @@ constexpr std::array<float, 16> fp4 = [] {
 }();
 
 constexpr auto own_formats = [] {
-  BlockCoding modelopt_nvfp4 = nvfp4(GlobalScale::factor);
+  BlockCoding modelopt_nvfp4 = nvfp4_coding(GlobalScale::factor);
   modelopt_nvfp4.positive_zero = true;
-  BlockCoding comfy_nvfp4 = nvfp4(GlobalScale::factor, high_nibble_first);
+  BlockCoding comfy_nvfp4 = nvfp4_coding(GlobalScale::factor, high_nibble_first);
   comfy_nvfp4.swizzled = true;
-  BlockCoding comfy_mxfp8 = mx(e4m3, 8);
+  BlockCoding comfy_mxfp8 = mx_coding(e4m3, 8);
   comfy_mxfp8.swizzled = true;
-  BlockCoding gpt_oss = mx(e2m1, 4);
+  BlockCoding gpt_oss = mx_coding(e2m1, 4);
   gpt_oss.transposed = true;
   BlockCoding int8_bnb = signed_integers(8);
-  int8_bnb.factor = 7.874015718698502e-3f;
+  int8_bnb.factor = block::inverse_127;
   const BlockCoding awq_coding{.element = DType::uint8, .bits = 4, .packing = awq, .zeros = awq};
   const BlockCoding nibble_table{.element = DType::undefined, .bits = 4, .packing = flat};
   const BlockCoding fp8{.element = e4m3, .bits = 8};
@@ -92,15 +88,16 @@ constexpr auto own_formats = [] {
       {"fp8-tensor", "compressed-tensors", fp8, 0, 0, float_order},
       {"fp8-channel", "compressed-tensors", fp8, 1, 0, float_order},
       {"fp8-block", "deepseek", fp8, 128, 128, float_order},
-      {"mxfp8", "transformers-mxfp8", mx(e4m3, 8), 1, 32, float_order},
+      {"mxfp8", "transformers-mxfp8", mx_coding(e4m3, 8), 1, 32, float_order},
       {"mxfp8", "comfyui", comfy_mxfp8, 1, 32, float_order},
-      {"mxfp8-e5m2", "ocp", mx(DType::float8_e5m2, 8), 1, 32, float_order},
-      {"mxfp6", "compressed-tensors", mx(DType::float6_e2m3fn, 6), 1, 32, float_order},
-      {"mxfp6-e3m2", "compressed-tensors", mx(DType::float6_e3m2fn, 6), 1, 32, float_order},
-      {"mxfp4", "compressed-tensors", mx(e2m1, 4), 1, 32, float_order},
+      {"mxfp8-e5m2", "ocp", mx_coding(DType::float8_e5m2, 8), 1, 32, float_order},
+      {"mxfp6", "compressed-tensors", mx_coding(DType::float6_e2m3fn, 6), 1, 32, float_order},
+      {"mxfp6-e3m2", "compressed-tensors", mx_coding(DType::float6_e3m2fn, 6), 1, 32, float_order},
+      {"mxfp4", "compressed-tensors", mx_coding(e2m1, 4), 1, 32, float_order},
       {"mxfp4", "gpt-oss", gpt_oss, 1, 32, float_order},
       {"nvfp4", "modelopt", modelopt_nvfp4, 1, 16, "float32(element * float32(scale * global)); -0 is 0"},
-      {"nvfp4", "compressed-tensors", nvfp4(GlobalScale::divisor), 1, 16, "float32(element * float32(scale / global))"},
+      {"nvfp4", "compressed-tensors", nvfp4_coding(GlobalScale::divisor), 1, 16,
+       "float32(element * float32(scale / global))"},
       {"nvfp4", "comfyui", comfy_nvfp4, 1, 16, "float32(element * float32(scale * global))"},
       {"int8-tensor", "compressed-tensors", signed_integers(8), 0, 0, integer_order},
       {"int8-channel", "compressed-tensors", signed_integers(8), 1, 0, integer_order},

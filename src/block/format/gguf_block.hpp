@@ -60,6 +60,13 @@ inline constexpr GgufRow gguf_rows[] = {
   return gguf_rows[static_cast<std::size_t>(block) - 1];
 }
 
+[[nodiscard]] constexpr GgufBlock gguf_block_of(std::string_view scheme) noexcept {
+  for (const GgufRow& row : gguf_rows) {
+    if (row.scheme == scheme) return row.block;
+  }
+  return GgufBlock::none;
+}
+
 // mxfp4 and nvfp4: a byte of scale for each run, then the codes of each run, whose low nibbles are its first half.
 [[nodiscard]] constexpr bool is_float4(GgufBlock block) noexcept {
   return block == GgufBlock::mxfp4 || block == GgufBlock::nvfp4;

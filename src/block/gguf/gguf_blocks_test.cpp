@@ -359,10 +359,13 @@ TEST(DecodeGguf, EveryTargetGivesTheRoundedNumbersOfRandomBlocks) {
       const std::array<std::uint16_t, 256> right = results_of(runs, size.elements);
       for (const Target target : supported_targets()) {
         if (ops_of(target).find_decode_gguf == nullptr) continue;
+        const DecodeGgufFn decode = ops_of(target).find_decode_gguf(definition.block);
+        ASSERT_EQ(decode == nullptr, definition.block == GgufBlock::q6_k);
+        if (decode == nullptr) continue;
         made.fill(0xaaaa);
         const bool bypasses_cache = round % 2 != 0;
-        const bool is_done = ops_of(target).find_decode_gguf(definition.block)(
-            bytes.data(), 1, reinterpret_cast<std::byte*>(made.data()), tables.data(), bypasses_cache);
+        const bool is_done =
+            decode(bytes.data(), 1, reinterpret_cast<std::byte*>(made.data()), tables.data(), bypasses_cache);
         ops_of(target).stream_fence();
         if (!is_done) {
           ASSERT_TRUE(std::isnan(runs.scale[0]) || (runs.has_bias && std::isnan(runs.bias[0]))) << name(target);

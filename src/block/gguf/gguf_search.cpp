@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 namespace tensorcast::block {
 namespace {
@@ -11,6 +13,45 @@ constexpr float smallest_run_size = kernels::SignedFit::least_size;
 constexpr std::size_t most_of_run = 32;
 
 int clamped_code(float x, int least, int most) noexcept { return std::clamp(nearest_code(x), least, most); }
+
+// Rounds inverse * x, then changes codes one by one as long as that fits better. Returns the scale.
+template <class Code>
+float fit_one_by_one(std::span<const float> x, const float* weights, float inverse, int least, int most,
+                     Code* codes) noexcept {
+  float products = 0.0f, squares = 0.0f;
+  const auto product = [&](std::size_t i, int code) { return weights[i] * x[i] * static_cast<float>(code); };
+  const auto square = [&](std::size_t i, int code) {
+    return weights[i] * static_cast<float>(code) * static_cast<float>(code);
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const int code = clamped_code(inverse * x[i], least, most);
+    codes[i] = static_cast<Code>(code);
+    products += product(i, code);
+    squares += square(i, code);
+  }
+  constexpr int rounds = 5;
+  bool has_changed = true;
+  for (int round = 0; round < rounds && has_changed; ++round) {
+    has_changed = false;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      float other_products = products - product(i, codes[i]), other_squares = squares - square(i, codes[i]);
+      // ggml asks for the squares here if codes have no sign, else when the new code is among them.
+      if (!(other_products > 0 && (std::is_signed_v<Code> || other_squares > 0))) continue;
+      const int code = clamped_code(x[i] * other_squares / other_products, least, most);
+      if (code == codes[i]) continue;
+      other_products += product(i, code);
+      other_squares += square(i, code);
+      if (!(other_squares > 0 && other_products * other_products * squares > products * products * other_squares)) {
+        continue;
+      }
+      codes[i] = static_cast<Code>(code);
+      products = other_products;
+      squares = other_squares;
+      has_changed = true;
+    }
+  }
+  return squares > 0.0f ? products / squares : 0.0f;
+}
 
 }  // namespace
 
@@ -51,37 +92,7 @@ float fit_positive(std::span<const float> x, const float* weights, int most, std
     const float tried = (0.1f * static_cast<float>(step) + static_cast<float>(most)) / largest;
     if (const float error = error_of(tried); error < best) best = error, inverse = tried;
   }
-  float products = 0.0f, squares = 0.0f;
-  const auto product = [&](std::size_t i, int code) { return weights[i] * x[i] * static_cast<float>(code); };
-  const auto square = [&](std::size_t i, int code) {
-    return weights[i] * static_cast<float>(code) * static_cast<float>(code);
-  };
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const int code = std::min(most, nearest_code(inverse * x[i]));
-    codes[i] = static_cast<std::uint8_t>(code);
-    products += product(i, code);
-    squares += square(i, code);
-  }
-  constexpr int rounds = 5;
-  bool has_changed = true;
-  for (int round = 0; round < rounds && has_changed; ++round) {
-    has_changed = false;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      float other_products = products - product(i, codes[i]);
-      float other_squares = squares - square(i, codes[i]);
-      if (!(other_products > 0 && other_squares > 0)) continue;
-      const int code = std::min(most, nearest_code(x[i] * other_squares / other_products));
-      if (code == codes[i]) continue;
-      other_products += product(i, code);
-      other_squares += square(i, code);
-      if (!(other_products * other_products * squares > products * products * other_squares)) continue;
-      codes[i] = static_cast<std::uint8_t>(code);
-      products = other_products;
-      squares = other_squares;
-      has_changed = true;
-    }
-  }
-  return squares > 0.0f ? products / squares : 0.0f;
+  return fit_one_by_one(x, weights, inverse, std::numeric_limits<int>::min(), most, codes);
 }
 
 OffsetScale fit_offset(std::span<const float> x, const float* weights, int most, const kernels::ScaleSearch& search,
@@ -177,40 +188,12 @@ float fit_signed_codes(std::span<const float> x, int zero, std::uint8_t* codes) 
   std::fill_n(codes, x.size(), std::uint8_t{0});
   if (magnitude(largest) < smallest_run_size) return 0.0f;
   const float inverse = static_cast<float>(-zero) / largest;
-  std::array<int, most_of_run> signed_codes;
-  float products = 0.0f, squares = 0.0f;
-  const auto product = [&](std::size_t i, int code) { return x[i] * x[i] * x[i] * static_cast<float>(code); };
-  const auto square = [&](std::size_t i, int code) {
-    return x[i] * x[i] * static_cast<float>(code) * static_cast<float>(code);
-  };
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    signed_codes[i] = clamped_code(inverse * x[i], -zero, zero - 1);
-    products += product(i, signed_codes[i]);
-    squares += square(i, signed_codes[i]);
-  }
-  constexpr int rounds = 5;
-  bool has_changed = true;
-  for (int round = 0; round < rounds && has_changed; ++round) {
-    has_changed = false;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      float other_products = products - product(i, signed_codes[i]);
-      if (!(other_products > 0)) continue;
-      float other_squares = squares - square(i, signed_codes[i]);
-      const int code = clamped_code(x[i] * other_squares / other_products, -zero, zero - 1);
-      if (code == signed_codes[i]) continue;
-      other_products += product(i, code);
-      other_squares += square(i, code);
-      if (!(other_squares > 0 && other_products * other_products * squares > products * products * other_squares)) {
-        continue;
-      }
-      signed_codes[i] = code;
-      products = other_products;
-      squares = other_squares;
-      has_changed = true;
-    }
-  }
-  for (std::size_t i = 0; i < x.size(); ++i) codes[i] = static_cast<std::uint8_t>(signed_codes[i] + zero);
-  return squares > 0.0f ? products / squares : 0.0f;
+  std::array<float, most_of_run> weights;
+  for (std::size_t i = 0; i < x.size(); ++i) weights[i] = x[i] * x[i];
+  std::array<int, most_of_run> made;
+  const float scale = fit_one_by_one(x, weights.data(), inverse, -zero, zero - 1, made.data());
+  for (std::size_t i = 0; i < x.size(); ++i) codes[i] = static_cast<std::uint8_t>(made[i] + zero);
+  return scale;
 }
 
 }  // namespace tensorcast::block

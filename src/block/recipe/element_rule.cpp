@@ -34,14 +34,6 @@ std::uint8_t search_e2m1(float number, float scale) noexcept {
   return found;
 }
 
-float largest_number(DType element) noexcept {
-  const FloatFormat& format = row(element).format;
-  const int fraction_bits = format.mantissa_bits;
-  const std::uint64_t code = format.largest_code();
-  const auto mantissa = static_cast<float>((code & ((1u << fraction_bits) - 1)) + (1u << fraction_bits));
-  return std::ldexp(mantissa, format.max_exponent() - fraction_bits);
-}
-
 std::uint8_t float_code(const ElementRule& rule, float quotient) noexcept {
   static const codec::Policy policy{};
   const int sign_bit = rule.bits - 1;
@@ -51,7 +43,7 @@ std::uint8_t float_code(const ElementRule& rule, float quotient) noexcept {
   if (rule.ties == Ties::towards_zero) {
     code = is_nan(size) ? std::uint8_t{0} : e2m1_towards_zero(size);
   } else {
-    const float limited = is_nan(size) ? size : std::min(size, largest_number(rule.element));
+    const float limited = is_nan(size) ? size : std::min(size, limits_of(rule.element).largest);
     code = static_cast<std::uint8_t>(codec::cast_code(DType::float32, bits_of(limited), rule.element, policy).bits &
                                      ((1u << sign_bit) - 1));
   }
@@ -72,6 +64,14 @@ std::uint8_t integer_code(const ElementRule& rule, DType weights, float quotient
 }
 
 }  // namespace
+
+ElementLimits limits_of(DType element) noexcept {
+  if (!is_castable(element) || family(element) != Family::floating) return {};
+  const FloatFormat& format = row(element).format;
+  const int bits = format.mantissa_bits, exponent = format.max_exponent();
+  const auto mantissa = static_cast<float>((format.largest_code() & ((1u << bits) - 1)) + (1u << bits));
+  return {std::ldexp(mantissa, exponent - bits), exponent, bits};
+}
 
 void define_codes(const ElementRule& rule, DType weights, const Operand& operand, std::span<const float> numbers,
                   std::span<std::uint8_t> codes) noexcept {

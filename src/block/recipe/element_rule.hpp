@@ -30,6 +30,14 @@ struct ElementRule {
   bool nan_has_sign = false;  // with the quotient's sign
 };
 
+struct ElementLimits {
+  float largest = 0.0f;  // number
+  int exponent = 0;      // of it
+  int mantissa = 0;      // bits
+};
+// Of a float; of other types they mean nothing.
+[[nodiscard]] ElementLimits limits_of(DType element) noexcept;
+
 // float4_e2m1fn as MLX, by quotients, and ggml, by numbers, find it.
 constexpr ElementRule searched_float4(Search search) noexcept {
   return {.element = DType::float4_e2m1fn,

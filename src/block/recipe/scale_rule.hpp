@@ -20,9 +20,9 @@ struct Extent {
 // What the scales of all blocks of a tensor depend on.
 struct ScaleContext {
   DType weights = DType::float32;
-  DType element = DType::undefined;
-  float largest = 0.0f;  // of the tensor
-  float global = 1.0f;   // its scale as it is stored
+  ElementLimits element;  // of floats
+  float largest = 0.0f;   // of the tensor
+  float global = 1.0f;    // its scale as it is stored
   bool is_power_of_two = false;
   bool scale_of_zero_block_is_one = false;  // a block of zeros, where the tool would divide 0 by 0
 };

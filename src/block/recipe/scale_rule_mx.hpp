@@ -11,26 +11,6 @@ inline constexpr int bias = 127;
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
 inline constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-struct Element {
-  float largest;
-  int exponent;  // of the largest number
-  int mantissa;  // bits
-};
-inline Element limits_of(DType element) noexcept {
-  switch (element) {
-    case DType::float8_e4m3fn:
-      return {448.0f, 8, 3};
-    case DType::float8_e5m2:
-      return {57344.0f, 15, 2};
-    case DType::float6_e2m3fn:
-      return {7.5f, 2, 3};
-    case DType::float6_e3m2fn:
-      return {28.0f, 4, 2};
-    default:
-      return {6.0f, 2, 1};
-  }
-}
-
 inline BlockScale divided_by(int code, float divisor) noexcept {
   return {.code = static_cast<std::uint8_t>(code), .operand = {.factor = divisor}};
 }
@@ -64,23 +44,23 @@ inline int log_round_up(float x) noexcept {
 }
 
 inline BlockScale floor(const Extent& block, const ScaleContext& context) noexcept {
-  return torchao_scale(exponent_field(bits_of(block.largest)) - limits_of(context.element).exponent, block.largest);
+  return torchao_scale(exponent_field(bits_of(block.largest)) - context.element.exponent, block.largest);
 }
 
 inline BlockScale ceil(const Extent& block, const ScaleContext& context) noexcept {
   const std::uint32_t bits = bits_of(block.largest);
   const int up = (bits & ((1u << mantissa_bits) - 1)) != 0 ? 1 : 0;
-  return torchao_scale(exponent_field(bits) + up - limits_of(context.element).exponent, block.largest);
+  return torchao_scale(exponent_field(bits) + up - context.element.exponent, block.largest);
 }
 
 inline BlockScale even(const Extent& block, const ScaleContext& context) noexcept {
-  const Element element = limits_of(context.element);
+  const ElementLimits& element = context.element;
   return torchao_scale(rounded_exponent_field(block.largest, element.mantissa) - element.exponent, block.largest);
 }
 
 inline BlockScale quark(const Extent& block, const ScaleContext& context) noexcept {
   if (is_nan(block.largest)) return divided_by(nan_code, nan);
-  const Element element = limits_of(context.element);
+  const ElementLimits& element = context.element;
   const int field = rounded_exponent_field(block.largest, element.mantissa);
   // Rounded to infinity, whose logarithm less the exponent of the element is limited.
   const int exponent = field == 255 ? bias : std::max(field - bias - element.exponent, -bias);
@@ -88,19 +68,19 @@ inline BlockScale quark(const Extent& block, const ScaleContext& context) noexce
 }
 
 inline BlockScale rceil(const Extent& block, const ScaleContext& context) noexcept {
-  const int code = exact_round_up(block.largest * (1.0f / limits_of(context.element).largest));
+  const int code = exact_round_up(block.largest * (1.0f / context.element.largest));
   return divided_by(code, code == nan_code ? nan : power_of_two(bias - code));
 }
 
 inline BlockScale rceil_torchao(const Extent& block, const ScaleContext& context) noexcept {
-  const float quotient = block.largest / limits_of(context.element).largest;
+  const float quotient = block.largest / context.element.largest;
   if (is_nan(quotient)) return divided_by(nan_code, quotient);
   const int code = std::min(log_round_up(quotient) + bias, 254);
   return divided_by(code, code == 0 ? 1.0f : power_of_two(bias - code));
 }
 
 inline BlockScale modelopt_mxfp4(const Extent& block, const ScaleContext& context) noexcept {
-  const float quotient = block.largest / limits_of(context.element).largest;
+  const float quotient = block.largest / context.element.largest;
   if (is_nan(quotient)) return divided_by(0, nan);
   const int exponent = log_round_up(quotient);
   if (exponent == 128) return divided_by(0, infinity);
@@ -108,7 +88,7 @@ inline BlockScale modelopt_mxfp4(const Extent& block, const ScaleContext& contex
 }
 
 inline BlockScale modelopt_mxfp8(const Extent& block, const ScaleContext& context) noexcept {
-  const float quotient = block.largest / limits_of(context.element).largest;
+  const float quotient = block.largest / context.element.largest;
   const int code = is_nan(quotient) ? 0 : std::min(log_round_up(quotient) + bias, 254);
   return divided_by(code, power_of_two(bias - code));
 }
@@ -122,7 +102,7 @@ inline int rounded_float16_field(float largest, int bits) noexcept {
 }
 
 inline BlockScale compressed_tensors(const Extent& block, const ScaleContext& context) noexcept {
-  const Element element = limits_of(context.element);
+  const ElementLimits& element = context.element;
   if (is_nan(block.largest)) return divided_by(0, nan);
   const int bits = element.mantissa == 3 && element.exponent == 2 ? 3 : 1;
   const bool half = context.weights == DType::float16;
@@ -135,12 +115,12 @@ inline BlockScale compressed_tensors(const Extent& block, const ScaleContext& co
 
 inline BlockScale deepgemm(const Extent& block, const ScaleContext& context) noexcept {
   const float largest = is_nan(block.largest) ? block.largest : std::max(block.largest, 1e-4f);
-  const int code = std::clamp(exact_round_up(largest / limits_of(context.element).largest), 1, 254);
+  const int code = std::clamp(exact_round_up(largest / context.element.largest), 1, 254);
   return divided_by(code, power_of_two(bias - code));
 }
 
 inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept {
-  const float quotient = round_to(context.weights, block.largest / limits_of(context.element).largest);
+  const float quotient = round_to(context.weights, block.largest / context.element.largest);
   if (!(quotient > 0) || !is_finite(quotient)) return divided_by(bias, 1.0f);
   const int exponent = exact_ceil_log2(quotient);
   return divided_by((exponent + bias) & 255, power_of_two(std::clamp(exponent, -149, 127)));
@@ -148,7 +128,7 @@ inline BlockScale mlx(const Extent& block, const ScaleContext& context) noexcept
 
 inline BlockScale comfy(const Extent& block, const ScaleContext& context) noexcept {
   if (block.largest == 0.0f) return {.clears = true};
-  const float quotient = block.largest / limits_of(context.element).largest;
+  const float quotient = block.largest / context.element.largest;
   const int code = !is_finite(quotient) ? 0 : std::clamp(log_round_up(quotient) + bias, 0, 254);
   return divided_by(code, code == 0 ? 0.0f : power_of_two(code - bias));
 }

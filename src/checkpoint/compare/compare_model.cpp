@@ -29,10 +29,6 @@ bool is_same_scheme(const quantized::Layer& a, const quantized::Layer& b) {
   return a.scheme == b.scheme || (in_columns && is_integer(a) && is_integer(b) && a.bits() == b.bits());
 }
 
-Error tensor_differs(std::string message, std::string tensor) {
-  return Error{.code = ErrorCode::internal, .message = std::move(message), .tensor = std::move(tensor)};
-}
-
 using file_conversion::Converted;
 using file_conversion::Decoded;
 using file_conversion::PlannedTensor;
@@ -222,12 +218,13 @@ class Comparison {
     file_conversion::Plan plan;
     for (const formats::TensorInfo& tensor : output.tensors()) {
       const auto found = expected.by_name.find(tensor.name);
-      if (found == expected.by_name.end()) return tensor_differs("the source does not have the tensor", tensor.name);
+      if (found == expected.by_name.end())
+        return of_tensor(tensor.name, internal_error("the source does not have the tensor"));
       PlannedTensor& planned = found->second;
       if (planned.target.shape != tensor.shape)
-        return tensor_differs("the source's tensor has another shape", tensor.name);
+        return of_tensor(tensor.name, internal_error("the source's tensor has another shape"));
       if (planned.target.foreign_dtype != tensor.foreign_dtype) {
-        return tensor_differs("the source's tensor has another type", tensor.name);
+        return of_tensor(tensor.name, internal_error("the source's tensor has another type"));
       }
       planned.target = tensor;
       const double scale = scales_ == nullptr ? request_.options.scale : scales_->of(tensor.name);
@@ -241,7 +238,8 @@ class Comparison {
       plan.tensors.push_back(std::move(planned));
       expected.by_name.erase(found);
     }
-    if (!expected.by_name.empty()) return tensor_differs("the tensor is missing", expected.by_name.begin()->first);
+    if (!expected.by_name.empty())
+      return of_tensor(expected.by_name.begin()->first, internal_error("the tensor is missing"));
     return plan;
   }
 

@@ -22,14 +22,12 @@ using quantized::NameList;
 // The modules that a description does not take as quantized.
 class Excluded {
  public:
-  explicit Excluded(const Description& description) : names_({}) {
+  explicit Excluded(const Description& description)
+      : entries_(quantized::unquantized_in(description.section)), names_(entries_) {
     for (const std::string_view key : quantized::unquantized_lists()) {
       const auto list = description.section.find(key);
-      if (list == description.section.end() || !list->is_array()) continue;
-      key_ = key;
-      for (std::string& entry : quantized::texts_in(description.section, key)) entries_.push_back(std::move(entry));
+      if (list != description.section.end() && list->is_array()) key_ = key;
     }
-    names_ = NameList(entries_);
   }
 
   // The list's key; "": there is none.
@@ -63,15 +61,14 @@ class Targets {
       is_limited = true;
       for (const auto& [module, how] : layers->items()) entries.push_back(module);
     }
-    const Json* const groups = quantized::object_in(description.section, "config_groups");
-    if (groups == nullptr || description.method != "compressed-tensors") return entries;
+    if (quantized::object_in(description.section, "config_groups") == nullptr ||
+        description.method != "compressed-tensors") {
+      return entries;
+    }
     is_limited = true;
-    for (const Json& group : *groups) {
-      if (!group.is_object()) continue;
-      for (std::string& target : quantized::texts_in(group, "targets")) {
-        if (target == "Linear") is_limited = false;  // the class of them all
-        entries.push_back(std::move(target));
-      }
+    for (std::string& target : quantized::targets_in(description.section)) {
+      if (target == "Linear") is_limited = false;  // the class of them all
+      entries.push_back(std::move(target));
     }
     return entries;
   }
@@ -80,14 +77,12 @@ class Targets {
   NameList names_;
 };
 
-bool is_head(const std::string& module) { return module == "lm_head" || module.ends_with(".lm_head"); }
-
 // Whether every loader takes the weight for that of a linear layer.
 bool is_linear(const formats::TensorInfo& tensor) {
   if (!quantized::is_plain_float(tensor.dtype) || tensor.shape.size() != 2) return false;
   const std::optional<std::string> module = quantized::module_with(tensor.name, "weight");
   if (!module || module->empty()) return false;
-  return is_head(*module) || is_quantized_matrix(tensor.name, tensor.shape.size());
+  return quantized::is_head(*module) || is_quantized_matrix(tensor.name, tensor.shape.size());
 }
 
 void add_unlisted(const Description& description, const quantized::Method& method, const quantized::FoundLayers& found,
@@ -98,7 +93,8 @@ void add_unlisted(const Description& description, const quantized::Method& metho
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (found.layer_of[i] || !is_linear(tensors[i])) continue;
     const std::string module = quantized::module_of(tensors[i].name);
-    if (!targets.has(module) || excluded.may_have(module) || (method.skips_head && is_head(module))) continue;
+    if (!targets.has(module) || excluded.may_have(module) || (method.skips_head && quantized::is_head(module)))
+      continue;
     const std::string list = excluded.key().empty() ? std::string(method.list) : excluded.key();
     all.push_back(
         {.source = description.source,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -33,10 +34,8 @@ using formats::TensorInfo;
 
 class Detection {
  public:
-  // `importance`: null: none.
-  Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original,
-            const quantized::ImportanceFile* importance)
-      : request_(request), input_(input), original_(original), importance_(importance) {
+  Detection(const DetectRequest& request, OpenedLayers& input, OpenedLayers& original)
+      : request_(request), input_(input), original_(original) {
     for (std::size_t i = 0; i < original.names.size(); ++i) places_.emplace(original.names[i], i);
     // A weight that was quantized already is decoded; its name may be that of its codes.
     if (!original.layers.empty()) decoded_.emplace(*original.stored, original.layers);
@@ -52,6 +51,9 @@ class Detection {
   }
 
   Result<std::vector<LayerRecipes>> run() {
+    std::vector<std::string> names;
+    for (const QuantizedLayer& layer : input_.summaries) names.push_back(layer.name);
+    importance_ = TRY(quantized::open_importance(request_.importance, names));
     std::vector<std::size_t> originals;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < input_.layers.size(); ++i) {
@@ -124,10 +126,7 @@ class Detection {
     const std::optional<quantized::RecordedRecipes> recorded =
         recorded_for(quantized::scheme_of_recipes(layer), original);
     if (recorded) weight.recorded = &*recorded;
-    if (importance_ != nullptr) {
-      const quantized::ImportanceEntry entry = importance_->find(found_[index].name);
-      weight.importance = TRY(entry.file.empty() ? std::vector<float>() : importance_->read(entry));
-    }
+    if (importance_ != nullptr) weight.importance = TRY(importance_->read(importance_->find(found_[index].name)));
     if (!key.empty() && joined_[key].size() > 1) {
       weight.joined_maximum = [this, key](DType dtype) { return joined_maximum(key, dtype); };
     }
@@ -158,22 +157,13 @@ class Detection {
   const DetectRequest& request_;
   OpenedLayers& input_;
   OpenedLayers& original_;
-  const quantized::ImportanceFile* importance_;
+  std::shared_ptr<const quantized::ImportanceFile> importance_;
   std::optional<quantized::DecodedReader> decoded_;
   std::map<std::string, std::size_t> places_;                         // of weights()
   std::unordered_map<std::string, std::vector<std::size_t>> joined_;  // tensors of weights()
   std::map<std::pair<std::string, DType>, float> maxima_;
   std::vector<LayerRecipes> found_;
 };
-
-Result<std::optional<quantized::ImportanceFile>> importance_for(const std::string& path, const OpenedLayers& input) {
-  if (path.empty()) return std::optional<quantized::ImportanceFile>();
-  quantized::ImportanceFile opened = TRY(quantized::ImportanceFile::open(path));
-  const bool is_used = std::ranges::any_of(
-      input.summaries, [&](const QuantizedLayer& layer) { return !opened.find(layer.name).file.empty(); });
-  if (!is_used) return quantized::no_importance(path, input.summaries[0].name);
-  return std::optional(std::move(opened));
-}
 
 }  // namespace
 
@@ -209,8 +199,7 @@ Result<std::vector<LayerRecipes>> detect_recipes(const DetectRequest& request) {
                      invalid(known ? input.refusal : "there are no quantized layers whose recipe could be found"));
     }
     OpenedLayers original = TRY(checkpoint::open_layers(request.original, {.skip_files = request.skip_files}));
-    const std::optional<quantized::ImportanceFile> importance = TRY(importance_for(request.importance, input));
-    return Detection(request, input, original, importance ? &*importance : nullptr).run();
+    return Detection(request, input, original).run();
   });
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -186,11 +185,10 @@ class Verification {
     const std::string text = TRY(read_text(*TRY(open_source(output_.folder, sums_name)), max_sums_bytes));
     const std::vector<DigestedFile> sums = TRY(parse_sums(text, path));
     std::uint64_t total = 0;
-    std::map<std::string_view, bool> listed;
+    std::set<std::string_view> listed;
     for (const DigestedFile& sum : sums) {
-      const std::uint64_t bytes = file_bytes(output_.folder + "/" + sum.name);
-      if (bytes != UINT64_MAX) total += bytes;
-      listed.emplace(sum.name, true);
+      total += file_bytes(output_.folder + "/" + sum.name).value_or(0);
+      listed.insert(sum.name);
     }
     for (const std::string& name : file_names(output_)) {
       const bool is_hidden = last_component(name).starts_with('.');  // such as .gitattributes

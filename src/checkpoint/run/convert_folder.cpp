@@ -48,7 +48,7 @@ Error exists_already(const checkpoint::Folder& output) {
 }
 
 Result<void> check_place(const std::string& output, bool creates_parents) {
-  if (!checkpoint::is_folder(output) && checkpoint::file_bytes(output) != UINT64_MAX) {
+  if (!checkpoint::is_folder(output) && checkpoint::file_bytes(output)) {
     return in_file(output, invalid("a checkpoint is written to a folder, and this is a file"));
   }
   if (!creates_parents && !checkpoint::has_folder_above(output)) {

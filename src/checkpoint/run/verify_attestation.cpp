@@ -151,8 +151,7 @@ class AttestationCheck {
 
   // Hashes a file.
   void add_hash(const std::string& folder, const std::string& name, const std::string& digest, std::size_t& count) {
-    const std::uint64_t bytes = file_bytes(folder + "/" + name);
-    add_task(bytes == UINT64_MAX ? 0 : bytes, [this, folder, name, digest, &count]() -> Result<void> {
+    add_task(file_bytes(folder + "/" + name).value_or(0), [this, folder, name, digest, &count]() -> Result<void> {
       const std::unique_ptr<StoredFile> file = TRY(open_source(folder, name));
       const std::string found = TRY(sha256_of_file(*file, [&](std::uint64_t read) { return advance(read, name); }));
       return take_digest(*file, found, digest, count);

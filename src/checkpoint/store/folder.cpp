@@ -56,7 +56,7 @@ bool is_folder(const std::string& path) noexcept {
 }
 
 bool is_file(const std::string& path) noexcept {
-  return is_local(path) ? local::is_file(path) : remote::file_bytes(path) != std::numeric_limits<std::uint64_t>::max();
+  return is_local(path) ? local::is_file(path) : remote::file_bytes(path).has_value();
 }
 
 bool has_folder_above(const std::string& path) noexcept {
@@ -64,7 +64,7 @@ bool has_folder_above(const std::string& path) noexcept {
   return !is_local(path) || above.empty() || local::is_folder(above);
 }
 
-std::uint64_t file_bytes(const std::string& path) noexcept {
+std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept {
   return is_local(path) ? local::file_bytes(path) : remote::file_bytes(path);
 }
 

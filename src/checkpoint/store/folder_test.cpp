@@ -99,7 +99,7 @@ TEST_P(FolderTest, PathsStandForFilesAndFolders) {
   EXPECT_TRUE(is_file(root_ + "/unet/b"));
   EXPECT_FALSE(is_file(root_ + "/unet"));
   EXPECT_EQ(file_bytes(root_ + "/unet/b"), 4);
-  EXPECT_EQ(file_bytes(root_ + "/none"), UINT64_MAX);
+  EXPECT_EQ(file_bytes(root_ + "/none"), std::nullopt);
   EXPECT_NE(free_bytes(root_ + "/none"), 0);
   EXPECT_TRUE(has_folder_above(root_ + "/new"));
   EXPECT_EQ(with_given_path(Error{.file = real_path(root_).value() + "/unet"}, root_ + "/").file, root_ + "/unet");

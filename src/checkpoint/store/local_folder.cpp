@@ -266,10 +266,10 @@ bool is_file(const std::string& path) noexcept {
   return io::check_path(path) && fs::is_regular_file(path, ignored);
 }
 
-std::uint64_t file_bytes(const std::string& path) noexcept {
+std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept {
   std::error_code status;
   const std::uint64_t bytes = fs::file_size(path, status);
-  return status ? std::numeric_limits<std::uint64_t>::max() : bytes;
+  return status ? std::nullopt : std::optional(bytes);
 }
 
 std::uint64_t free_bytes(const std::string& path) noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/store/folder.hpp"
@@ -22,7 +23,7 @@ namespace local {
 [[nodiscard]] Result<std::string> real_path(const std::string& path);
 [[nodiscard]] bool is_folder(const std::string& path) noexcept;
 [[nodiscard]] bool is_file(const std::string& path) noexcept;
-[[nodiscard]] std::uint64_t file_bytes(const std::string& path) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept;
 [[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;
 [[nodiscard]] Result<Listing> list_folder(const std::string& folder, FileGlobs* skip);  // local_listing.cpp
 [[nodiscard]] Result<std::string> snapshot_of(const std::string& folder);

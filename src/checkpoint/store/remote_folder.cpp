@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -137,10 +136,10 @@ bool is_folder(const std::string& url) noexcept {
   return folder && *folder;
 }
 
-std::uint64_t file_bytes(const std::string& url) noexcept {
+std::optional<std::uint64_t> file_bytes(const std::string& url) noexcept {
   const Result<std::shared_ptr<RemoteStore>> store = io::store_of(url);
   const Result<std::optional<RemoteFile>> file = store ? (*store)->find(url) : store.error();
-  return file && file->has_value() ? (*file)->bytes : std::numeric_limits<std::uint64_t>::max();
+  return file && file->has_value() ? std::optional((*file)->bytes) : std::nullopt;
 }
 
 Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {

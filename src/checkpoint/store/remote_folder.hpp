@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/store/folder.hpp"
@@ -13,7 +14,7 @@ namespace tensorcast::checkpoint::remote {
 [[nodiscard]] Result<std::unique_ptr<Folder>> open_folder(const std::string& url);
 [[nodiscard]] Result<std::unique_ptr<StoredFile>> open_file(const std::string& url);
 [[nodiscard]] bool is_folder(const std::string& url) noexcept;
-[[nodiscard]] std::uint64_t file_bytes(const std::string& url) noexcept;  // UINT64_MAX if there is none
+[[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& url) noexcept;
 [[nodiscard]] Result<Listing> list_folder(const std::string& folder, FileGlobs* skip);
 
 }  // namespace tensorcast::checkpoint::remote

@@ -232,7 +232,9 @@ class Planner final : public TensorPlanner {
     TRY(respect_loaders(model.tensors, layers, decisions, limits));
     Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(model.tensors, decisions, layers);
     if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
-    TRY(wanted.open_importance(layers, *chosen));
+    std::vector<std::string> names;
+    for (const quantized::ChosenWeight& weight : *chosen) names.push_back(layers.layers[weight.layer].name);
+    wanted.importance = TRY(quantized::open_importance(wanted.targets.importance, names));
     if (request_.budget != 0.0) {
       wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
         return limits.why_not(quantized::loaded_weight(layer, scheme));

@@ -47,15 +47,8 @@ class Following {
  private:
   Result<void> follow(const Description& description) {
     const Json& section = description.section;
-    for (const std::string_view key : quantized::unquantized_lists()) {
-      for (const std::string& entry : quantized::texts_in(section, key)) TRY(add(entry, true));
-    }
-    if (const Json* const groups = quantized::object_in(section, "config_groups")) {
-      for (const Json& group : *groups) {
-        if (!group.is_object()) continue;
-        for (const std::string& entry : quantized::texts_in(group, "targets")) TRY(add(entry, false));
-      }
-    }
+    for (const std::string& entry : quantized::unquantized_in(section)) TRY(add(entry, true));
+    for (const std::string& entry : quantized::targets_in(section)) TRY(add(entry, false));
     for (const auto& [key, value] : section.items()) {
       if (value.is_object() && has_modules_as_keys(key)) {
         for (const auto& [module, how] : value.items()) TRY(key == "dynamic" ? check_pattern(module) : add_key(module));

@@ -129,7 +129,7 @@ struct Parameters {
   SIMD_INLINE F32 operator[](int i) const { return splat(each[i]); }
 };
 
-SIMD_INLINE F32 floats_of_bytes(Words2 bytes) { return to_f32<true>(widen_bytes<false>(bytes)); }
+SIMD_INLINE F32 floats_of_bytes(Words2 bytes) { return to_f32<true>(widen_bytes(bytes)); }
 
 // Scales of Q4_K and Q5_K, then minima as what is added.
 SIMD_INLINE Parameters scales_and_biases(Bytes b) {
@@ -204,7 +204,7 @@ struct Format<GgufBlock::q2_k> {
   static constexpr int elements = 256, bytes = 84;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
-    const I32 both = widen_bytes<false>(word_at<Words2>(b));
+    const I32 both = widen_bytes(word_at<Words2>(b));
     const F32 scales = to_f32<true>(both & 15) * scale_at(b + 80);
     const F32 biases = -(to_f32<true>(both >> 4) * scale_at(b + 82));
     const auto results = [&](int which) SIMD_INLINE_LAMBDA {
@@ -229,7 +229,7 @@ struct Format<GgufBlock::q3_k> {
   static constexpr int elements = 256, bytes = 110;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
-    const F32 scales = to_f32<true>(widen_bytes<false>(q3_k_scales(b + 96)) - 32) * scale_at(b + 108);
+    const F32 scales = to_f32<true>(widen_bytes(q3_k_scales(b + 96)) - 32) * scale_at(b + 108);
     const auto results = [&](int which) SIMD_INLINE_LAMBDA {
       return to_upper_bfloat16(counted<-4, 8>.get() * of_runs<8>(scales, which));
     };
@@ -250,38 +250,11 @@ struct Format<GgufBlock::q3_k> {
 };
 
 template <>
-struct Format<GgufBlock::q6_k> {
-  static constexpr int elements = 256, bytes = 210;
-
-  SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
-    const Parameters by(to_f32<true>(widen_bytes<true>(word_at<Words2>(b + 192))) * scale_at(b + 208));
-    alignas(64) std::byte codes[elements];
-    const U16 four_bits = splat(std::uint16_t{0x0f0f}), next_two = splat(std::uint16_t{0x3030});
-    unrolled<2>([&](auto half) SIMD_INLINE_LAMBDA {
-      const U16 nibbles = load<U16>(at(b + 64 * half)), bits = load_twice(at(b + 128 + 32 * half));
-      const auto write = [&](int part, U16 low, U16 high) SIMD_INLINE_LAMBDA {
-        const U16 code = select_bits(four_bits, low, high & next_two);
-        store(codes + 128 * half + 64 * part, as<U8>(code) - std::uint8_t{32});
-      };
-      write(0, nibbles, shift_left_each(bits, Ramp<U16>(4, 16, -2).get()));
-      write(1, nibbles >> 4, shift_right_each(bits, Ramp<U16>(0, 16, 2).get()));
-    });
-    unrolled<8>([&](auto part) SIMD_INLINE_LAMBDA {
-      const auto product = [&](int run) SIMD_INLINE_LAMBDA {
-        return as<I32>(to_upper_bfloat16(to_f32<true>(load_int8(codes + 16 * run)) * by[run]));
-      };
-      put(dst, 32 * part, pack_high_u16(product(2 * part), product(2 * part + 1)), bypasses_cache);
-    });
-    return magnitude_at(b + 208);
-  }
-};
-
-template <>
 struct Format<GgufBlock::iq4_xs> {
   static constexpr int elements = 256, bytes = 136;
 
   SIMD_INLINE static unsigned decode(Bytes b, std::byte* dst, const std::uint16_t*, bool bypasses_cache) {
-    const Parameters by(scale_at(b) * to_f32<true>(widen_bytes<false>(Words2{iq4_xs_scales(b + 2), 0}) - 32));
+    const Parameters by(scale_at(b) * to_f32<true>(widen_bytes(Words2{iq4_xs_scales(b + 2), 0}) - 32));
     unrolled<8>([&](auto run) SIMD_INLINE_LAMBDA {
       const auto table = WordTable32::of_upper(to_upper_bfloat16(of_iq4.get() * by[run]));
       put(dst, 32 * run, table(load_nibbles_as_u16(at(b + 8 + 16 * run))), bypasses_cache);
@@ -339,8 +312,8 @@ bool run(const std::byte* src, std::size_t blocks, std::byte* dst, const std::ui
 
 DecodeGgufFn find_decode_gguf(GgufBlock block) noexcept {
   return find_by_block<DecodeGgufFn>(block, []<GgufBlock each>() {
-    if constexpr (is_low_bit(each)) {
-      return DecodeGgufFn{};
+    if constexpr (is_low_bit(each) || each == GgufBlock::q6_k) {
+      return DecodeGgufFn{};  // unpacked, then multiplied: of Q6_K no slower
     } else {
       return run<Format<each>>;
     }

@@ -119,7 +119,6 @@ SIMD_INLINE U16 count_greater(U16 sum, I16 a, I16 b) {
   return (U16)_mm512_mask_sub_epi16((__m512i)sum, is_greater, (__m512i)sum, _mm512_set1_epi16(-1));
 }
 SIMD_INLINE bool any_greater(I16 a, I16 b) { return _mm512_cmpgt_epi16_mask((__m512i)a, (__m512i)b) != 0; }
-SIMD_INLINE U16 shift_left_each(U16 x, U16 bits) { return (U16)_mm512_sllv_epi16((__m512i)x, (__m512i)bits); }
 SIMD_INLINE U16 shift_right_each(U16 x, U16 bits) { return (U16)_mm512_srlv_epi16((__m512i)x, (__m512i)bits); }
 
 // --- Halves
@@ -472,12 +471,9 @@ SIMD_INLINE F32 splat_float16(const std::byte* src) {
   __builtin_memcpy(&bits, src, sizeof bits);
   return (F32)_mm512_cvtph_ps(_mm256_set1_epi16(bits));
 }
-SIMD_INLINE U16 load_twice(const std::byte* src) {
-  return (U16)_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(src)));
-}
-template <bool is_signed, class Bytes16>
+template <class Bytes16>
 SIMD_INLINE I32 widen_bytes(Bytes16 bytes) {
-  return (I32)(is_signed ? _mm512_cvtepi8_epi32((__m128i)bytes) : _mm512_cvtepu8_epi32((__m128i)bytes));
+  return (I32)_mm512_cvtepu8_epi32((__m128i)bytes);
 }
 SIMD_INLINE F32 permute(F32 lanes, I32 index) { return (F32)_mm512_permutexvar_ps((__m512i)index, (__m512)lanes); }
 // Bits of `yes` where `mask` has ones, of `no` elsewhere.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "quantized/choose/scheme_choice.hpp"
 #include "quantized/choose/weight_budget.hpp"
@@ -16,10 +18,6 @@ inline namespace TENSORCAST_ABI {
 namespace {
 
 using file_conversion::not_offered;
-
-Error wrong(std::string message, const std::string& tensor = {}) {
-  return Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .tensor = tensor};
-}
 
 // The sizes and errors of weights that get one candidate together.
 std::vector<std::optional<file_conversion::SchemeCost>> costs_of(std::span<const BudgetWeight> weights,
@@ -46,12 +44,13 @@ Error unusable(std::span<const BudgetWeight> weights, const std::vector<std::siz
     for (const SchemeFit& fit : weights[member].candidates) {
       is_by_rules = is_by_rules || fit.problem == not_offered;
       if (fit.problem.empty() || fit.problem == not_offered) continue;
-      return wrong("no candidate can be used for it: " + fit.problem, weights[member].name);
+      return of_tensor(weights[member].name, invalid("no candidate can be used for it: " + fit.problem));
     }
   }
-  return wrong(is_by_rules ? "rules name several schemes for weights that loaders join, such as q, k and v, or experts"
-                           : "no candidate can be used for it and for weights that loaders join with it",
-               weights[members[0]].name);
+  return of_tensor(
+      weights[members[0]].name,
+      invalid(is_by_rules ? "rules name several schemes for weights that loaders join, such as q, k and v, or experts"
+                          : "no candidate can be used for it and for weights that loaders join with it"));
 }
 
 Result<std::vector<std::size_t>> choose(std::span<const BudgetWeight> weights, double bits) {
@@ -60,7 +59,7 @@ Result<std::vector<std::size_t>> choose(std::span<const BudgetWeight> weights, d
   double elements = 0.0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i].candidates.size() != weights[0].candidates.size()) {
-      return wrong("it has another number of candidates than the first weight", weights[i].name);
+      return of_tensor(weights[i].name, invalid("it has another number of candidates than the first weight"));
     }
     elements += static_cast<double>(weights[i].count);
     const std::string whole = quantized::one_scheme_module(weights[i].name);
@@ -85,8 +84,8 @@ Result<std::vector<std::size_t>> choose(std::span<const BudgetWeight> weights, d
   }
   const auto chosen = file_conversion::choose_schemes(items, bits * elements);
   if (!chosen) {
-    return wrong(fmt::format("the smallest candidates need {:.4g} bits on average, and the budget is {:.4g}",
-                             smallest / std::max(elements, 1.0), bits));
+    return invalid(fmt::format("the smallest candidates need {:.4g} bits on average, and the budget is {:.4g}",
+                               smallest / std::max(elements, 1.0), bits));
   }
   std::vector<std::size_t> all(weights.size());
   for (std::size_t group = 0; group < groups.size(); ++group) {

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 
+#include "block/format/gguf_block.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
@@ -184,8 +185,8 @@ constexpr std::string_view kept_names[] = {
 
 // Columns that a type's blocks have.
 std::int64_t mix_block_columns(std::string_view type) noexcept {
-  const BlockFormat* format = find_block_format(type, "gguf");
-  return format == nullptr ? 1 : static_cast<std::int64_t>(block_size(format->coding.gguf).elements);
+  const GgufBlock block = block::gguf_block_of(type);
+  return block == GgufBlock::none ? 1 : static_cast<std::int64_t>(block_size(block).elements);
 }
 
 bool is_kept_in_mix(const formats::TensorInfo& tensor) {

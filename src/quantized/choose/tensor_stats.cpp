@@ -42,12 +42,6 @@ void add_values(std::span<const double> values, TensorStats& stats) {
   stats.count += values.size();
 }
 
-// Empty: none.
-Result<std::vector<float>> importance_of(const quantized::ImportanceFile* file, const std::string& tensor) {
-  const quantized::ImportanceEntry entry = file == nullptr ? quantized::ImportanceEntry{} : file->find(tensor);
-  return entry.file.empty() ? std::vector<float>() : file->read(entry);
-}
-
 // `file`: of importance; null: none.
 Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const StatsRequest& request,
                            const quantized::ImportanceFile* file) {
@@ -78,7 +72,8 @@ Result<TensorStats> sum_up(formats::Reader& reader, std::size_t index, const Sta
   if (stats.min > stats.max) stats.min = stats.max = 0.0;
   if (stats.smallest_nonzero_magnitude == infinity) stats.smallest_nonzero_magnitude = 0.0;
   if (request.schemes.empty()) return stats;
-  const std::vector<float> importance = TRY(importance_of(file, tensor.name));
+  std::vector<float> importance;
+  if (file != nullptr) importance = TRY(file->read(file->find(tensor.name)));
   TRY(file_conversion::fit_schemes(reader, index, request.schemes, importance, request.execution, stats));
   return stats;
 }

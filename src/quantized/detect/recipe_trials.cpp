@@ -11,6 +11,7 @@
 
 #include "block/encode/quantizer.hpp"
 #include "block/format/code_packing.hpp"
+#include "block/format/gguf_block.hpp"
 #include "block/gguf/gguf_encode.hpp"
 #include "cast/parallel.hpp"
 #include "dtype/ceil_div.hpp"
@@ -271,8 +272,7 @@ class Trials {
   // Whether the importance changes a trial's bytes.
   [[nodiscard]] bool can_weigh() const {
     if (original_.importance.empty() || parts_ > 1) return false;
-    return clip_ != Clip::none ||
-           (is_raw_ && block::weighs_importance(find_block_format(found_.scheme, "gguf")->coding.gguf));
+    return clip_ != Clip::none || (is_raw_ && block::weighs_importance(block::gguf_block_of(found_.scheme)));
   }
 
   // Returns the options of a trial, but for its recipe.
@@ -288,8 +288,7 @@ class Trials {
   // Null: the recipe does not have the layer's blocks.
   [[nodiscard]] block::SharedLayout make(QuantizeOptions options, bool weighs) const {
     if (weighs) options.importance = original_.importance;
-    tensorcast::GgufBlock gguf = tensorcast::GgufBlock::none;
-    if (is_raw_) gguf = find_block_format(found_.scheme, "gguf")->coding.gguf;
+    const auto gguf = is_raw_ ? block::gguf_block_of(found_.scheme) : tensorcast::GgufBlock::none;
     Result<block::SharedLayout> made =
         block::WeightLayout::make(original_.dtype, part_shape(), found_.scheme, options, gguf);
     if (!made) return nullptr;

@@ -9,9 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "block/format/codings.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::quantized {
+
+using block::inverse_127;
+using block::is_integer;
 
 enum class PartRole : std::uint8_t {
   codes,
@@ -47,14 +51,6 @@ struct Deviations {
 // Whether the codes, and the words of zero points, are those of a weight's columns: GPTQ and AWQ.
 [[nodiscard]] constexpr bool is_in_columns(const BlockCoding& coding) noexcept {
   return coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
-}
-
-// BlockCoding::factor of bitsandbytes, whose scales are the largest magnitudes of rows.
-inline constexpr float inverse_127 = 7.874015718698502e-3F;
-
-// Of BlockCoding::element.
-[[nodiscard]] constexpr bool is_integer(DType element) noexcept {
-  return element == DType::int8 || element == DType::uint8;
 }
 
 // The element of integers to which nothing was added, as a layer has them.

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "block/format/scale_tiles.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "tensorcast/block.hpp"
@@ -115,7 +117,7 @@ Result<std::unique_ptr<LayerDecoder>> LayerDecoder::create(Layer layer, LayerPar
   const bool fits = count && *count <= most_elements && is_known;
   if (!fits || parts.infos.empty() || parts.infos.size() != layer.parts.size() || layer.coding.bits < 1 ||
       layer.coding.bits > 8) {
-    return Error{.code = ErrorCode::parse, .message = "its description is not that of a layer", .tensor = layer.name};
+    return of_tensor(layer.name, parse_error("its description is not that of a layer"));
   }
   const bool transposed = layer.coding.transposed || is_in_columns(layer.coding);
   const bool gguf = packing == BlockPacking::gguf;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "block/format/gguf_block.hpp"
 #include "block/format/scale_tiles.hpp"
 #include "dtype/ceil_div.hpp"
 #include "quantized/layer/code_layout.hpp"
@@ -84,7 +85,7 @@ class Narrowing {
   }
 
   void narrow_gguf() {
-    const GgufBlockSize size = block_size(find_block_format(made_.layer.scheme, "gguf")->coding.gguf);
+    const GgufBlockSize size = block_size(block::gguf_block_of(made_.layer.scheme));
     if (columns_ % size.elements != 0) return;
     const IndexRange kept = narrow(made_.layer.shape.size() - 1, size.elements);
     box(0, columns_ / size.elements * size.bytes,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -64,7 +65,7 @@ class OriginalRows {
   bool transposed_;
   ReadNumbers read_;
   std::uint64_t matrix_rows_ = 1;
-  std::uint64_t loaded_ = UINT64_MAX;  // the matrix in matrix_
+  std::optional<std::uint64_t> loaded_;  // the matrix in matrix_
   std::vector<std::byte> matrix_;
 };
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "block/format/scale_grid.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "quantized/layer/layer_decoder.hpp"
 
 namespace tensorcast::quantized {
@@ -45,7 +47,7 @@ class PartReader {
   [[nodiscard]] DType scale_type(std::size_t part) const noexcept;
 
   [[nodiscard]] Error wrong(std::size_t part, std::string message) const {
-    return Error{.code = ErrorCode::parse, .message = std::move(message), .tensor = parts_.infos[part].name};
+    return of_tensor(parts_.infos[part].name, parse_error(std::move(message)));
   }
 
  private:

@@ -38,30 +38,6 @@ std::string method_of(const Json& section, std::string_view key, std::string_vie
   return method;
 }
 
-// Looks at the root first, then at configurations inside such as text_config.
-// Takes their sections out of it, so that a large one is in memory once.
-void read_config(Json& config, const std::string& file, int depth, std::vector<Description>& found) {
-  if (!config.is_object()) return;
-  for (const std::string_view key : section_keys()) {
-    const auto found_section = config.find(key);
-    if (found_section == config.end()) continue;
-    Json section = std::move(*found_section);
-    if (section.is_object() && object_in(section, "quantization_config") != nullptr) {
-      // compressed-tensors wrote one into another, beside an empty sparsity_config.
-      Json inner = std::move(section["quantization_config"]);
-      if (section.contains("sparsity_config")) inner["sparsity_config"] = std::move(section["sparsity_config"]);
-      section = std::move(inner);
-    }
-    if (!describes(section)) continue;
-    std::string method = method_of(section, key, file);
-    found.push_back({.source = file, .method = std::move(method), .section = std::move(section)});
-  }
-  for (auto& [key, value] : config.items()) {
-    const bool is_inner = !is_section_key(key) && is_inner_config(key);
-    if (depth < deepest_config && is_inner) read_config(value, file, depth + 1, found);
-  }
-}
-
 std::int64_t size_of(const Json& value, std::int64_t least) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
   if (!value.is_number_integer()) return not_a_size;
@@ -78,6 +54,26 @@ Json torchao_description(const Json& text) {
 }
 
 }  // namespace
+
+void for_each_section(Json& config, const std::function<void(Json section, std::string_view key)>& visit, int depth) {
+  if (!config.is_object()) return;
+  for (const std::string_view key : section_keys()) {
+    const auto found = config.find(key);
+    if (found == config.end()) continue;
+    Json section = std::move(*found);
+    if (section.is_object() && object_in(section, "quantization_config") != nullptr) {
+      // compressed-tensors wrote one into another, beside an empty sparsity_config.
+      Json inner = std::move(section["quantization_config"]);
+      if (section.contains("sparsity_config")) inner["sparsity_config"] = std::move(section["sparsity_config"]);
+      section = std::move(inner);
+    }
+    visit(std::move(section), key);
+  }
+  for (auto& [key, value] : config.items()) {
+    const bool is_inner = !is_section_key(key) && is_inner_config(key);
+    if (depth < deepest_config && is_inner) for_each_section(value, visit, depth + 1);
+  }
+}
 
 std::string usual_method(std::string_view name) {
   std::string method = lower_case(name);
@@ -119,19 +115,20 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
       found.push_back({.source = "the file's metadata", .method = "torchao", .section = std::move(json)});
       continue;
     }
+    const auto add = [&found](const std::string& source, Json section, std::string_view key, std::string_view file) {
+      if (!describes(section)) return;
+      std::string method = method_of(section, key, file);
+      found.push_back({.source = source, .method = std::move(method), .section = std::move(section)});
+    };
     if (config.name == "quantization_config") {
-      if (describes(json)) {
-        found.push_back(
-            {.source = "the file's metadata", .method = method_of(json, config.name, ""), .section = std::move(json)});
-      }
+      add("the file's metadata", std::move(json), config.name, "");
       continue;
     }
     const std::size_t before = found.size();
-    read_config(json, config.name, 0, found);
+    for_each_section(
+        json, [&](Json section, std::string_view key) { add(config.name, std::move(section), key, config.name); });
     const bool own_file = config.name == "quantize_config.json" || config.name == "quant_config.json";
-    if (found.size() == before && own_file && describes(json)) {
-      found.push_back({.source = config.name, .method = method_of(json, "", config.name), .section = std::move(json)});
-    }
+    if (found.size() == before && own_file) add(config.name, std::move(json), "", config.name);
   }
   return found;
 }
@@ -140,6 +137,25 @@ std::span<const std::string_view> unquantized_lists() noexcept {
   static constexpr auto keys = std::to_array<std::string_view>(
       {"ignore", "exclude_modules", "exclude", "modules_to_not_convert", "llm_int8_skip_modules", "ignored_layers"});
   return keys;
+}
+
+std::vector<std::string> unquantized_in(const Json& section) {
+  std::vector<std::string> entries;
+  for (const std::string_view key : unquantized_lists()) {
+    for (std::string& entry : texts_in(section, key)) entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<std::string> targets_in(const Json& section) {
+  std::vector<std::string> targets;
+  const Json* const groups = object_in(section, "config_groups");
+  if (groups == nullptr) return targets;
+  for (const Json& group : *groups) {
+    if (!group.is_object()) continue;
+    for (std::string& target : texts_in(group, "targets")) targets.push_back(std::move(target));
+  }
+  return targets;
 }
 
 std::optional<std::int64_t> size_in(const Json& section, std::string_view key, std::int64_t least) {

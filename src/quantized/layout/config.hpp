@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -33,8 +34,17 @@ struct Description {
 // configuration without a method or sizes, such as an empty one, is no description.
 [[nodiscard]] std::vector<Description> read_descriptions(std::span<const ConfigText> texts);
 
+// Calls `visit` for the sections of a configuration, and then for those of configurations inside such as text_config.
+// Takes them out of it, so that a large one is in memory once.
+void for_each_section(Json& config, const std::function<void(Json section, std::string_view key)>& visit,
+                      int depth = 0);
+
 // Members of a section that list modules that are not quantized: names, and patterns of some tools.
 [[nodiscard]] std::span<const std::string_view> unquantized_lists() noexcept;
+// Returns the entries of all these lists.
+[[nodiscard]] std::vector<std::string> unquantized_in(const Json& section);
+// Returns the targets of all config_groups.
+[[nodiscard]] std::vector<std::string> targets_in(const Json& section);
 
 // Returns a whole number of a section: nullopt if it is not there or null. A number that is not whole, or not from
 // `least` to 2^31 - 1, gives -2 to the power of 62, which fits no tensor.

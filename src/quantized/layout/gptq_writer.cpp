@@ -105,8 +105,6 @@ bool is_symmetric(const WrittenModel& model) {
   return std::ranges::all_of(model.layers, [](const Layer& layer) { return layer.symmetric; });
 }
 
-bool is_head(const std::string& module) { return module == "lm_head" || module.ends_with(".lm_head"); }
-
 Json settings_json(const ColumnSettings& settings) {
   return {{"bits", settings.first}, {"group_size", settings.second}};
 }

@@ -77,21 +77,6 @@ std::string claim(std::string_view source, const std::string& method) {
   return fmt::format("{} names the quantization \"{}\"", source, method);
 }
 
-// Looks at the root, and at configurations inside such as text_config.
-std::optional<std::string> method_in(const Json& config, int depth) {
-  if (!config.is_object()) return std::nullopt;
-  for (const std::string_view key : quantized::section_keys()) {
-    const auto found = config.find(key);
-    if (found == config.end()) continue;
-    if (auto method = method_of(*found)) return method;
-  }
-  for (const auto& [key, value] : config.items()) {
-    if (!quantized::is_inner_config(key) || depth == quantized::deepest_config) continue;
-    if (auto method = method_in(value, depth + 1)) return method;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool may_claim_quantization(std::string_view file_name) {
@@ -105,15 +90,17 @@ bool may_describe(std::string_view file_name, std::string_view stem) {
 std::string claim_of_text(std::string_view file_name, std::string_view text) {
   using quantized::KeptValues;
   const bool is_config = file_name == "config.json";
-  const Result<Json> parsed = quantized::parse_description(text, is_config ? KeptValues::sections : KeptValues::all);
+  Result<Json> parsed = quantized::parse_description(text, is_config ? KeptValues::sections : KeptValues::all);
   if (!parsed) {
     const Error& error = parsed.error();
     return error.code == ErrorCode::unsupported ? fmt::format("{} is not read: {}", file_name, error.message) : "";
   }
-  const Json& config = *parsed;
-  std::optional<std::string> method = method_in(config, 0);
+  std::optional<std::string> method;
+  quantized::for_each_section(*parsed, [&](const Json& section, std::string_view /*key*/) {
+    if (!method) method = method_of(section);
+  });
   const bool is_quantizers = file_name == "quantize_config.json" || file_name == "quant_config.json";
-  if (!method && is_quantizers) method = method_of(config);
+  if (!method && is_quantizers) method = method_of(*parsed);
   return method ? claim(file_name, *method) : std::string();
 }
 

@@ -141,11 +141,7 @@ class Search {
   }
 
   void note_excluded(const Description& description) {
-    std::vector<std::string> listed;
-    for (const std::string_view key : unquantized_lists()) {
-      for (std::string& entry : texts_in(description.section, key)) listed.push_back(std::move(entry));
-    }
-    const NameList names(listed);
+    const NameList names(unquantized_in(description.section));
     for (const Layer& layer : found_.layers) {
       if (names.has(module_of(layer.name))) found_.excluded.push_back(layer.name);
     }

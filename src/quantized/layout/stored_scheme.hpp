@@ -7,21 +7,15 @@
 #include <span>
 #include <string_view>
 
+#include "block/format/codings.hpp"
 #include "quantized/layer/layer.hpp"
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/written_layer.hpp"
 
 namespace tensorcast::quantized {
 
-// Elements that share a scale of E8M0.
-constexpr BlockCoding mx_coding(DType element, int bits) {
-  return {.element = element, .bits = bits, .scale = DType::float8_e8m0fnu};
-}
-
-constexpr BlockCoding nvfp4_coding(GlobalScale global, BlockPacking packing = BlockPacking::stream) {
-  return {
-      .element = DType::float4_e2m1fn, .bits = 4, .packing = packing, .scale = DType::float8_e4m3fn, .global = global};
-}
+using block::mx_coding;
+using block::nvfp4_coding;
 
 // The dimensions of scales in a file. One scale for the whole tensor has none; swizzled ones are a matrix of tiles.
 enum class ScaleShape : std::uint8_t {

@@ -15,5 +15,9 @@ namespace tensorcast::quantized {
 [[nodiscard]] std::optional<std::string> module_with(std::string_view name, std::string_view word);
 // The module of a weight: its name without ".weight"; the name itself if it ends otherwise.
 [[nodiscard]] std::string module_of(std::string_view weight);
+// Whether a module makes the words of the output.
+[[nodiscard]] inline bool is_head(std::string_view module) {
+  return module == "lm_head" || module.ends_with(".lm_head");
+}
 
 }  // namespace tensorcast::quantized

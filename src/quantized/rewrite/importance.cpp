@@ -166,6 +166,7 @@ Result<std::vector<float>> ImportanceFile::numbers(const formats::TensorInfo& in
 }
 
 Result<std::vector<float>> ImportanceFile::read(const ImportanceEntry& entry) const {
+  if (entry.file.empty()) return std::vector<float>();
   const auto wrong = [&](std::string message) {
     return in_file(input_.file->path(), of_tensor(entry.name, invalid(std::move(message))));
   };
@@ -201,9 +202,16 @@ Result<std::vector<float>> ImportanceFile::read(const ImportanceEntry& entry) co
   return made;
 }
 
-Error no_importance(const std::string& path, const std::string& weight) {
+Result<std::shared_ptr<const ImportanceFile>> open_importance(const std::string& path,
+                                                              std::span<const std::string> weights) {
+  std::shared_ptr<const ImportanceFile> opened;
+  if (path.empty() || weights.empty()) return opened;
+  opened = std::make_shared<const ImportanceFile>(TRY(ImportanceFile::open(path)));
+  if (std::ranges::any_of(weights, [&](const std::string& name) { return !opened->find(name).file.empty(); })) {
+    return opened;
+  }
   return in_file(path, invalid("the file has the importance of none of the weights",
-                               fmt::format("it needs names such as \"{}\"", weight)));
+                               fmt::format("it needs names such as \"{}\"", weights[0])));
 }
 
 std::string search_text(Clip clip, bool has_importance) {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,9 +31,9 @@ class ImportanceFile {
   // The entry for a weight, by its own name, that of its module, or the one that llama.cpp gives it: an expert that
   // stands alone has a row of the entry for all experts. Without a file if there is none.
   [[nodiscard]] ImportanceEntry find(const std::string& weight) const;
-  // One number for each column, or for each column of each matrix: mean squares of activations from an importance
-  // matrix, and 1 where nothing was counted. Errors: parse, io; invalid_argument: no such entry or row, or the file is
-  // of another version.
+  // Nothing without an entry. Else one number for each column, or for each column of each matrix: mean squares of
+  // activations from an importance matrix, and 1 where nothing was counted. Errors: parse, io; invalid_argument: no
+  // such entry or row, or the file is of another version.
   [[nodiscard]] Result<std::vector<float>> read(const ImportanceEntry& entry) const;
 
   // Changes when the file does.
@@ -49,8 +51,10 @@ class ImportanceFile {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
-// The error that the file `path` has the importance of no weight, such as `weight`.
-[[nodiscard]] Error no_importance(const std::string& path, const std::string& weight);
+// Null without a path or without weights. Errors: as ImportanceFile::open(); invalid_argument: the file has none of
+// them.
+[[nodiscard]] Result<std::shared_ptr<const ImportanceFile>> open_importance(const std::string& path,
+                                                                            std::span<const std::string> weights);
 
 // As TensorOutcome::search.
 [[nodiscard]] std::string search_text(Clip clip, bool has_importance);

@@ -10,6 +10,8 @@
 #include "block/format/scale_tiles.hpp"
 #include "cast/transpose.hpp"
 #include "dtype/ceil_div.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/code_layout.hpp"
 #include "tensorcast/block.hpp"
@@ -41,7 +43,7 @@ std::vector<std::byte> transposed(std::span<const std::byte> from, std::uint64_t
 }  // namespace
 
 Result<void> LayerCodes::zero_points(std::uint64_t /*first_row*/, std::span<std::byte> /*out*/) {
-  return Error{.code = ErrorCode::internal, .message = "the layer has no zero points"};
+  return internal_error("the layer has no zero points");
 }
 
 void pack_rows(const BlockCoding& coding, int word_bits, std::uint64_t columns, std::span<std::byte> codes,
@@ -84,7 +86,7 @@ Result<void> LayerPacker::read(std::size_t tensor, std::uint64_t offset, std::sp
       return {};
     }
     default:
-      return Error{.code = ErrorCode::internal, .message = "the tensor has no contents", .tensor = written.info.name};
+      return of_tensor(written.info.name, internal_error("the tensor has no contents"));
   }
 }
 
@@ -92,9 +94,8 @@ Result<void> LayerPacker::read_codes(std::uint64_t offset, std::span<std::byte> 
   const BlockCoding& coding = written_.layer.coding;
   const bool done = TRY(codes_.packed(coding, offset, out));
   if (done) return {};
-  const block::GgufRow* const gguf = coding.packing == BlockPacking::gguf
-                                         ? &block::row(find_block_format(content_.scheme, "gguf")->coding.gguf)
-                                         : nullptr;
+  const block::GgufRow* const gguf =
+      coding.packing == BlockPacking::gguf ? &block::row(block::gguf_block_of(content_.scheme)) : nullptr;
   const int word_bits = bit_width(written_.tensors[0].info.dtype);
   const std::uint64_t columns = content_.columns();
   const std::uint64_t row_bytes = gguf != nullptr ? columns / gguf->size.elements * gguf->size.bytes

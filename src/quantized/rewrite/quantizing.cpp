@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "block/format/code_packing.hpp"
+#include "block/format/gguf_block.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -17,11 +18,6 @@ namespace {
 constexpr std::uint64_t window_elements = std::uint64_t{1} << 21;
 constexpr std::uint64_t most_kept_bytes = std::uint64_t{32} << 20;  // of scales and zero points
 
-GgufBlock gguf_block_of(const Quantizing& quantizing) {
-  const BlockFormat* format = quantizing.gguf ? find_block_format(quantizing.scheme, "gguf") : nullptr;
-  return format == nullptr ? GgufBlock::none : format->coding.gguf;
-}
-
 // The largest magnitude of some elements, which are read into `buffer`.
 Result<float> part_maximum(const block::WeightLayout& layout, std::uint64_t first, std::uint64_t count,
                            const ReadNumbers& read, std::vector<std::byte>& buffer, const Execution& execution) {
@@ -30,21 +26,19 @@ Result<float> part_maximum(const block::WeightLayout& layout, std::uint64_t firs
   return counted_from(first, layout.numbers.maximum(buffer.data(), count, execution));
 }
 
-// Empty without an entry.
-Result<std::vector<float>> importance_of(const ImportanceEntry& entry, const ImportanceFile* opened) {
-  if (entry.file.empty()) return std::vector<float>();
-  if (opened != nullptr) return opened->read(entry);
-  return TRY(ImportanceFile::open(entry.file)).read(entry);
-}
-
 }  // namespace
 
 Result<block::SharedLayout> layout_of(const Quantizing& quantizing, const Shape& shape,
                                       const ImportanceFile* importance) {
   QuantizeOptions options = quantizing.options;
-  const std::vector<float> weights = TRY(importance_of(quantizing.importance, importance));
+  std::vector<float> weights;
+  if (const ImportanceEntry& entry = quantizing.importance; !entry.file.empty()) {
+    weights = TRY(importance != nullptr ? importance->read(entry) : TRY(ImportanceFile::open(entry.file)).read(entry));
+  }
   options.importance = weights;
-  return block::WeightLayout::make(quantizing.numbers, shape, quantizing.scheme, options, gguf_block_of(quantizing));
+  return block::WeightLayout::make(
+      quantizing.numbers, shape, quantizing.scheme, options,
+      quantizing.gguf ? block::gguf_block_of(quantizing.scheme) : tensorcast::GgufBlock::none);
 }
 
 bool is_rotated(std::string_view scheme) noexcept { return scheme == "int8-channel"; }

@@ -70,8 +70,8 @@ inline constexpr std::int64_t max_rotated_columns = 4096;  // of a group that Co
 
 class NumberCodes final : public LayerCodes {
  public:
-  // `read` reads the type Quantizing::numbers. `maximum` gives the largest magnitude for the tensor's scale, and is called if there is one. Memory: 2 Mi elements
-  // or the rows of a block if these are more, and up to 32 MiB of scales.
+  // `read` reads the type Quantizing::numbers. `maximum` gives the largest magnitude for the tensor's scale, and is
+  // called if there is one. Memory: 2 Mi elements or the rows of a block if these are more, and up to 32 MiB of scales.
   [[nodiscard]] static Result<std::unique_ptr<NumberCodes>> create(const Quantizing& quantizing,
                                                                    const LayerContent& content, ReadNumbers read,
                                                                    std::function<Result<float>()> maximum,

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "block/format/gguf_block.hpp"
 #include "block/recipe/recipe.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
@@ -232,27 +233,26 @@ bool are_unnamed_experts(const std::string& name, std::size_t rank) {
   return rank > 2 && tensor_kind(name, rank) == TensorKind::expert && !name.ends_with("weight");
 }
 
-// Why a spelling cannot have experts as they lie; a message that is empty: it can.
-Error cannot_name(const Layer& layer, const std::string& scheme, const Spelling& writer) {
+// Checks that a spelling can have experts as they lie.
+Result<void> check_name(const Layer& layer, const std::string& scheme, const Spelling& writer) {
   const bool transposed = layer.is_transposed();
   const bool has_name =
       transposed ? writer.has_transposed_experts : !are_unnamed_experts(layer.name, layer.shape.size());
   if (writer.is_of_gguf || has_name) return {};
-  Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
-  if (transposed) {
-    error.message =
-        fmt::format("its experts lie as [experts, inputs, outputs], which {} has no names for", writer.name);
-    error.hint = scheme == layouts::gpt_oss.methods[0].name
-                     ? "`spelling` gpt-oss can; `exclude` leaves the tensor as it is"
-                     : "`to` mxfp4 with `spelling` gpt-oss can; `exclude` leaves the tensor as it is";
-  } else {
-    error.message = fmt::format(
-        "its experts are in one tensor whose name does not end in \"weight\": {} has no name "
-        "for their scales",
-        writer.name);
-    error.hint = "`exclude` leaves the tensor as it is";
+  const std::string hint = "`exclude` leaves the tensor as it is";
+  if (!transposed) {
+    return of_tensor(
+        layer.name,
+        unsupported(fmt::format("its experts are in one tensor whose name does not end in \"weight\": {} has "
+                                "no name for their scales",
+                                writer.name),
+                    hint));
   }
-  return error;
+  return of_tensor(
+      layer.name,
+      unsupported(fmt::format("its experts lie as [experts, inputs, outputs], which {} has no names for", writer.name),
+                  (scheme == layouts::gpt_oss.methods[0].name ? "" : "`to` mxfp4 with ") +
+                      ("`spelling` gpt-oss can; " + hint)));
 }
 
 // Groups of the default size, or smaller ones if only these divide the inputs: loaders take no shorter last group.
@@ -270,8 +270,7 @@ Error refused_layer(const LayerContent& content, const WrittenLayer& written) {
     if (writer.is_of_gguf || !spell(writer, content).ok()) continue;
     others += (others.empty() ? "`spelling` " : " or ") + std::string(writer.name);
   }
-  Error error{
-      .code = ErrorCode::unsupported, .message = written.refusal, .hint = "`exclude` leaves the tensor as it is"};
+  Error error = unsupported(written.refusal, "`exclude` leaves the tensor as it is");
   if (!others.empty()) {
     error.hint = others + " can; " + error.hint;
   } else if (content.scheme == "mxfp8-e5m2") {
@@ -288,21 +287,20 @@ Error no_gguf(const std::string& layouts) {
 }
 
 Error cannot_rotate(std::int64_t size, const Layer& layer, const Quantizing& quantizing) {
-  Error error{.code = ErrorCode::unsupported, .tensor = layer.name};
   if (!is_rotation_size(size) || size > max_rotated_columns) {
-    error.message = fmt::format("`convrot` rotates groups of 4, 16, 64, 256, 1024 or {} inputs, not of {}",
-                                max_rotated_columns, size);
-  } else if (!is_rotated(quantizing.scheme)) {
-    error.message = fmt::format("`convrot` is of int8-channel, and the weight becomes {}", quantizing.scheme);
-  } else if (layer.shape.empty() || layer.shape.back() % size != 0) {
-    error.message =
-        fmt::format("`convrot` rotates groups of {} inputs, and the inputs of a weight of {} are no multiple", size,
-                    shape_text(layer.shape));
-    error.hint = "a smaller group fits, or `exclude` leaves the weight";
-  } else {
-    error.message = "`convrot` rotates weights in their own type, and `compute_dtype` names another";
+    return unsupported(fmt::format("`convrot` rotates groups of 4, 16, 64, 256, 1024 or {} inputs, not of {}",
+                                   max_rotated_columns, size));
   }
-  return error;
+  if (!is_rotated(quantizing.scheme)) {
+    return unsupported(fmt::format("`convrot` is of int8-channel, and the weight becomes {}", quantizing.scheme));
+  }
+  if (layer.shape.empty() || layer.shape.back() % size != 0) {
+    return unsupported(
+        fmt::format("`convrot` rotates groups of {} inputs, and the inputs of a weight of {} are no multiple", size,
+                    shape_text(layer.shape)),
+        "a smaller group fits, or `exclude` leaves the weight");
+  }
+  return unsupported("`convrot` rotates weights in their own type, and `compute_dtype` names another");
 }
 
 }  // namespace
@@ -336,7 +334,7 @@ bool is_unfit(const Error& error, const Layer& layer, const std::string& scheme,
               const Spelling& writer) {
   // A weight that is quantized already cannot stay so, beside others of another spelling.
   const bool may_stay = request.to_gguf || !layer.is_quantized();
-  return error.code == ErrorCode::unsupported && may_stay && cannot_name(layer, scheme, writer).message.empty();
+  return error.code == ErrorCode::unsupported && may_stay && check_name(layer, scheme, writer);
 }
 
 void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, const Spelling& writer) {
@@ -355,20 +353,6 @@ void leave_joined(std::span<ChosenWeight> weights, const FoundLayers& found, con
   }
 }
 
-Result<void> QuantizeRequest::open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen) {
-  if (targets.importance.empty() || chosen.empty()) return {};
-  importance = std::make_shared<const ImportanceFile>(TRY(ImportanceFile::open(targets.importance)));
-  const bool is_used = std::ranges::any_of(chosen, [&](const ChosenWeight& weight) {
-    return !importance->find(found.layers[weight.layer].name).file.empty();
-  });
-  if (is_used) return {};
-  return no_importance(targets.importance, found.layers[chosen[0].layer].name);
-}
-
-ImportanceEntry QuantizeRequest::importance_of(const std::string& weight) const {
-  return importance == nullptr ? ImportanceEntry{} : importance->find(weight);
-}
-
 Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight, std::span<const TensorInfo> tensors,
                                   const QuantizeRequest& request, const Spelling& writer, bool beside_mxfp4) {
   const QuantizeTargets& targets = request.targets;
@@ -377,14 +361,15 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
                         .gguf = request.to_gguf,
                         .numbers = layer.is_quantized() ? DType::float32 : tensors[layer.codes()].dtype,
                         .options = options::options_for(targets, weight.scheme),
-                        .importance = request.importance_of(layer.name)};
+                        .importance = {}};
+  if (request.importance != nullptr) quantizing.importance = request.importance->find(layer.name);
   QuantizeOptions& options = quantizing.options;
   if (!weight.recipe.empty() || !has_recipe) options.recipe = weight.recipe;
   const QuantizeRecipe* const usual = find_quantize_recipe(weight.scheme);
   const bool has_groups = usual != nullptr && block::recipe_of(*usual).option == block::RecipeOption::group;
   if (has_groups && options.group_size == 0) options.group_size = fitting_group_size(layer);
-  if (Error error = cannot_name(layer, weight.scheme, writer); !error.message.empty()) return error;
-  if (request.to_gguf && find_block_format(weight.scheme, "gguf") == nullptr) {
+  TRY(check_name(layer, weight.scheme, writer));
+  if (request.to_gguf && block::gguf_block_of(weight.scheme) == tensorcast::GgufBlock::none) {
     return unsupported(fmt::format("GGUF has no {}", weight.scheme));
   }
   // As if the weight was converted to the type that models are trained in, and then quantized.
@@ -392,7 +377,7 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
     options.compute_dtype = layer.coding.packing == BlockPacking::gguf ? DType::float32 : DType::bfloat16;
   }
   if (request.to_gguf) {
-    const std::int64_t block = block_size(find_block_format(weight.scheme, "gguf")->coding.gguf).elements;
+    const std::int64_t block = block_size(block::gguf_block_of(weight.scheme)).elements;
     const std::int64_t columns = layer.shape.empty() ? 1 : layer.shape.back();
     if (columns % block != 0) {
       return unsupported(fmt::format("{} columns are no whole blocks of {}", columns, block),
@@ -400,7 +385,9 @@ Result<PlannedWeight> plan_weight(const Layer& layer, const ChosenWeight& weight
     }
   }
   const auto rotation = static_cast<std::int64_t>(targets.convrot);
-  if (!can_rotate(rotation, quantizing, Shape(layer.shape))) return cannot_rotate(rotation, layer, quantizing);
+  if (!can_rotate(rotation, quantizing, Shape(layer.shape))) {
+    return of_tensor(layer.name, cannot_rotate(rotation, layer, quantizing));
+  }
   const Shape shape(shape_to_quantize(layer));
   Result<block::SharedLayout> made = layout_of(quantizing, shape, request.importance.get());
   if (!made) {

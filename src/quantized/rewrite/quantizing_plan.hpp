@@ -38,11 +38,6 @@ struct QuantizeRequest {
   std::shared_ptr<const ImportanceFile> importance = {};  // that of the targets
   // Why loaders of the spelling would not take a weight of a scheme; "": they do. Null: not asked.
   std::function<std::string(const Layer&, std::string_view)> why_not_loaded = {};
-
-  // Errors: as ImportanceFile::open(); invalid_argument: the file has none of the weights.
-  [[nodiscard]] Result<void> open_importance(const FoundLayers& found, std::span<const ChosenWeight> chosen);
-  // Of a weight of this name; none if the file lacks it.
-  [[nodiscard]] ImportanceEntry importance_of(const std::string& weight) const;
 };
 
 // A weight as a scheme of a spelling, before any number is read.

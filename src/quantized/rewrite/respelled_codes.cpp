@@ -26,8 +26,8 @@ constexpr int e8m0_bias = 127;
 
 // ggml's block of a scheme whose elements and scales lie in it as such; null: there is none.
 const block::GgufRow* float4_block(const std::string& scheme) {
-  const BlockFormat* format = find_block_format(scheme, "gguf");
-  return format != nullptr && block::is_float4(format->coding.gguf) ? &block::row(format->coding.gguf) : nullptr;
+  const auto gguf = block::gguf_block_of(scheme);
+  return block::is_float4(gguf) ? &block::row(gguf) : nullptr;
 }
 
 std::string_view order_of(BlockPacking packing) {

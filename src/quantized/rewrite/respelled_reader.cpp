@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
@@ -101,7 +102,7 @@ Result<std::unique_ptr<LayerCodes>> RespelledReader::quantizer(std::size_t index
   const bool plain = !source.layer.is_quantized();
   if (type != layer.quantizing->numbers || shape_to_quantize(source.layer) != layer.becomes.shape ||
       (plain && inner_.tensors()[source.layer.codes()].shape != source.layer.shape)) {
-    return Error{.code = ErrorCode::parse, .message = "its plan names another weight", .tensor = layer.becomes.name};
+    return of_tensor(layer.becomes.name, parse_error("its plan names another weight"));
   }
   if (source.layer.is_transposed()) read = transposed_numbers(type, source.layer, std::move(read));
   const auto maximum = [this, index]() -> Result<float> { return maximum_of(*TRY(source_of(index))); };

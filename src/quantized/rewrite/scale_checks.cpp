@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "block/format/scale_tiles.hpp"
+#include "dtype/error_places.hpp"
+#include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
 namespace tensorcast::quantized {
@@ -54,8 +56,7 @@ struct Span {
 Error refused_scale(const ScaleSource& source, std::string message, std::uint64_t element) {
   const std::optional<std::size_t> scales = source.layer.find(PartRole::scales);
   const std::size_t tensor = scales.value_or(source.layer.codes());
-  Error error{
-      .code = ErrorCode::unsupported, .message = std::move(message), .tensor = source.reader.tensors()[tensor].name};
+  Error error = of_tensor(source.reader.tensors()[tensor].name, unsupported(std::move(message)));
   if (scales && !source.layer.coding.swizzled) error.element = element;
   return error;
 }

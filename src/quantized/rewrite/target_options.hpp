@@ -79,10 +79,11 @@ inline constexpr std::tuple quantize_targets{
                     "loaders want it)"}),
     as_quantize("nonfinite", &QuantizeTargets::nonfinite),
     as_quantize("clip", &QuantizeTargets::clip),
-    option("convrot", &QuantizeTargets::convrot,
-           {.of_files = true,
-            .help = "int8-channel as comfyui: first turn groups of so many inputs, such as 256, by a Hadamard matrix, "
-                    "which ComfyUI undoes"}),
+    option(
+        "convrot", &QuantizeTargets::convrot,
+        {.of_files = true,
+         .help = "int8-channel as comfyui: first rotate groups of so many inputs, such as 256, by a Hadamard matrix, "
+                 "which ComfyUI undoes"}),
     option("importance", &QuantizeTargets::importance,
            {.of_files = true,
             .help = "with a scheme or a budget: weigh squared errors by llama.cpp's importance matrix (GGUF), or by "
