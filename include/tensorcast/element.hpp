@@ -45,6 +45,8 @@ template <class T>
 concept NativeHalf = (native_dtype<T> != DType::undefined);
 template <class T>
 concept Integer = std::integral<T> && (sizeof(T) <= 8);
+template <class T>
+concept WholeNumber = Integer<T> && !std::same_as<T, bool>;
 
 }  // namespace detail
 
@@ -88,6 +90,14 @@ class FloatElement {
   // Exact.
   constexpr explicit operator double() const noexcept { return detail::decode_element<dtype_, double>(bits_); }
   constexpr explicit operator float() const noexcept { return detail::decode_element<dtype_, float>(bits_); }
+  constexpr explicit operator long double() const noexcept { return static_cast<double>(*this); }
+  // As cast() with default options: the low bits of the integer part, 0 of NaN and infinity.
+  template <detail::WholeNumber T>
+  constexpr explicit operator T() const noexcept {
+    return static_cast<T>(detail::integer_part(static_cast<double>(*this)));
+  }
+  // As cast(): false for 0 and -0, true for NaN.
+  constexpr explicit operator bool() const noexcept { return !format.has_zero || (bits_ & ~sign) != 0 || isnan(*this); }
   // Exact, if it is the same type; else rounded.
   template <detail::NativeHalf T>
   constexpr explicit operator T() const noexcept {
@@ -170,7 +180,7 @@ class IntegerElement {
   constexpr explicit IntegerElement(T value) noexcept
       : bits_(static_cast<std::uint8_t>(static_cast<unsigned>(value) & mask)) {}
   constexpr explicit IntegerElement(double value) noexcept
-      : bits_(static_cast<std::uint8_t>(detail::encode_integer_element(value, bit_width(dtype_)))) {}
+      : bits_(static_cast<std::uint8_t>(detail::integer_part(value) & mask)) {}
   constexpr explicit IntegerElement(float value) noexcept : IntegerElement(static_cast<double>(value)) {}
   template <DType other, class OtherBits>
   constexpr explicit IntegerElement(FloatElement<other, OtherBits> value) noexcept

@@ -247,14 +247,14 @@ constexpr auto real_of_integer(Integer number) noexcept {
   }
 }
 
-// The low `bits` bits of the integer part of a number (D6 of docs/semantics.md); 0 of NaN and infinity.
-constexpr std::uint32_t encode_integer_element(double number, int bits) noexcept {
+// The low 64 bits of the integer part of a number (D6 of docs/semantics.md); 0 of NaN and infinity.
+constexpr std::uint64_t integer_part(double number) noexcept {
   const auto code = std::bit_cast<std::uint64_t>(number);
   const auto exponent = static_cast<int>(code >> 52 & 0x7ff) - 1023;
-  if (exponent < 0 || exponent >= 53 + bits) return 0;
+  if (exponent < 0 || exponent >= 52 + 64) return 0;
   const std::uint64_t significand = (code & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
   const std::uint64_t whole = exponent < 52 ? significand >> (52 - exponent) : significand << (exponent - 52);
-  return static_cast<std::uint32_t>(code >> 63 != 0 ? 0 - whole : whole) & ((1u << bits) - 1);
+  return code >> 63 != 0 ? 0 - whole : whole;
 }
 
 }  // namespace detail

@@ -47,8 +47,8 @@ class Task {
 class Executor {
  public:
   // Calls task(0) ... task(count - 1), each once, in any order, on any threads, this one included. Returns when all
-  // have returned. An exception of run(), such as std::bad_alloc, and a task that is left out are errors of the call
-  // that needed the pool. run() may be called by several threads at once, and by a task.
+  // have returned. A std::exception of run() and a task that is left out are errors of the call that needed the pool;
+  // other exceptions pass. run() may be called by several threads at once, and by a task.
   virtual void run(std::size_t count, const Task& task) = 0;
 
  protected:

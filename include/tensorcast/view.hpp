@@ -115,7 +115,7 @@ struct StringView {
 };
 
 // The product of the dimensions; 1 for the empty shape of a scalar.
-// Errors: invalid_argument on a negative dimension; out_of_range when the product overflows size_t.
+// Errors: invalid_argument on a negative dimension, and when the product overflows size_t.
 [[nodiscard]] TENSORCAST_API Result<std::size_t> element_count(std::span<const std::int64_t> shape);
 
 }  // namespace TENSORCAST_ABI

@@ -187,6 +187,15 @@ TEST_F(CFiles, MistakesAreErrors) {
   tc_convert_outcome_free(nullptr);
 }
 
+TEST_F(CFiles, ARequestWithoutPathsSaysSo) {
+  ASSERT_EQ(tc_convert_request_set_output(request_, ""), TC_OK);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "the path of the output is empty");
+  ASSERT_EQ(tc_convert_request_set_input(request_, ""), TC_OK);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_IO);
+  EXPECT_STREQ(tc_last_error(), "cannot open: the path is empty");
+}
+
 TEST_F(CFiles, ReadsQuantizedWeights) {
   // A block of GGUF's Q8_0: the float16 number 0.5, and 32 codes.
   std::string file("GGUF\3\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24);

@@ -34,8 +34,7 @@ Result<Tensor> cast_tensor(const Tensor& src, DType to, const CastOptions& optio
   }
   const std::size_t bytes = storage_bytes(to, src.count());
   if (bytes == std::numeric_limits<std::size_t>::max()) {
-    return Error{.code = ErrorCode::out_of_range,
-                 .message = formatted("{} elements of {} do not fit into memory", src.count(), name(to))};
+    return invalid(formatted("{} elements of {} do not fit into memory", src.count(), name(to)));
   }
   const std::shared_ptr<std::byte> memory = allocate(bytes, execution);
   const MutableTensorView dst{to, src.shape(), {memory.get(), bytes}};

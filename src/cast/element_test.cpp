@@ -52,6 +52,9 @@ using FloatTypes = testing::Types<float16, bfloat16, float8_e4m3fn, float8_e4m3f
                                   binary8p4se, binary8p3se, float6_e2m3fn, float6_e3m2fn, float4_e2m1fn>;
 TYPED_TEST_SUITE(FloatElements, FloatTypes);
 
+static_assert(static_cast<int>(bfloat16(-2.75)) == -2 && static_cast<std::uint8_t>(float16(300)) == 44 &&
+              static_cast<long>(float16(not_a_number)) == 0 && static_cast<bool>(float8_e5m2(not_a_number)));
+
 template <class T>
 constexpr unsigned code_count = 1u << bit_width(T::dtype);
 template <class T>
@@ -116,6 +119,30 @@ TYPED_TEST(FloatElements, ConvertEveryCodeOfEveryType) {
   convert_every_code<uint4, T>();
   convert_every_code<int2, T>();
   convert_every_code<uint2, T>();
+}
+
+// C++'s integers keep the low bits of the integer part, as those of a cast do.
+template <class Integer, class From>
+void convert_every_code_to() {
+  constexpr DType to = dtype_of<Integer>;
+  constexpr std::uint64_t mask = ~std::uint64_t{0} >> (64 - bit_width(to));
+  for (unsigned code = 0; code < code_count<From>; ++code) {
+    ASSERT_EQ(static_cast<std::uint64_t>(static_cast<Integer>(element<From>(code))) & mask,
+              codec::cast_code(From::dtype, code, to, {}).bits)
+        << name(From::dtype) << ' ' << code << " to " << name(to);
+  }
+}
+
+TYPED_TEST(FloatElements, ConvertToEveryTypeOfTheLanguage) {
+  using T = TypeParam;
+  convert_every_code_to<std::int64_t, T>();
+  convert_every_code_to<std::uint64_t, T>();
+  convert_every_code_to<int, T>();
+  convert_every_code_to<unsigned, T>();
+  convert_every_code_to<short, T>();
+  convert_every_code_to<std::uint8_t, T>();
+  convert_every_code_to<bool, T>();
+  EXPECT_EQ(static_cast<long double>(T(0.5)), 0.5L);
 }
 
 TYPED_TEST(FloatElements, RoundEveryTieOfFloat32AndFloat64) {

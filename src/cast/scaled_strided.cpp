@@ -35,12 +35,17 @@ struct ProductRule {
   kernels::Multiplication by = {};
   std::optional<kernels::Multiplication> in_float32 = {};  // for float32 scales, before others
   codec::Policy policy = {};                               // of the cast of products
+  bool has_no_ones = false;  // an element whose scale is 1 may become something else than the product
 };
 
 ProductRule product_rule(const CastOptions& options, DType from, DType to) {
   CastOptions scaled = options;
   scaled.scale = 0.5;  // some words of rounding say nothing without a scale
   ProductRule rule{.policy = codec::policy_of(scaled, from, to)};
+  // D0: bools are copied. D6: integers wrap at opsets 21 to 23, where products saturate.
+  const bool saturates =
+      rule.policy.range == codec::RangeRule::saturate && options.out_of_range != OutOfRange::saturate;
+  rule.has_no_ones = from == to ? from == DType::boolean : saturates && family(from) != Family::floating;
   rule.policy.scale = 1.0;
   rule.to_nearest = to == DType::float64;
   if (rule.to_nearest && rule.policy.demands_errors()) return rule;
@@ -48,6 +53,11 @@ ProductRule product_rule(const CastOptions& options, DType from, DType to) {
   rule.is_right = by.has_value();
   if (by) rule.by = *by;
   rule.in_float32 = kernels::products_in_float32(row(from), row(to), rule.policy);
+  if (from == to && float_format(from).has_infinity()) {  // D0: NaN and infinity are copied
+    rule.by.rejects_ones = true;
+    if (rule.in_float32) rule.in_float32->rejects_ones = true;
+  }
+  if (rule.has_no_ones) rule.in_float32.reset();
   return rule;
 }
 
@@ -191,7 +201,9 @@ class ScaledBlocks {
                      [&](const Work& work) { return room.block.convert(source, target, count, first, work); });
     }
     if (src_.one_per_byte) source = room.block.packed_source(source, count);
-    if (rule_.is_right && count <= product_elements && convert_products(room, source, target, first, count)) return {};
+    const bool may_multiply = rule_.is_right && count <= product_elements &&
+                              !(rule_.has_no_ones && std::find(room.scales.begin(), end, 1.0) != end);
+    if (may_multiply && convert_products(room, source, target, first, count)) return {};
     return convert_singly(room, source, target, first, count);
   }
 

@@ -33,7 +33,6 @@ std::vector<std::byte> items_of(DType dtype, std::size_t count, std::mt19937_64&
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t code = bits <= 8 ? i : random();
     if (bits < 8) code &= (1u << bits) - 1;
-    if (dtype == DType::boolean) code &= 1;
     if (dtype == DType::float32 && (usual || i % 2 == 0))
       code = std::bit_cast<std::uint32_t>(static_cast<float>(i) / 7.0f - 90.0f);
     if (dtype == DType::float64 && i % 2 == 0) code = std::bit_cast<std::uint64_t>(static_cast<double>(i) / 7 - 90);
@@ -50,13 +49,15 @@ struct Scales {
 
 std::vector<Scales> kinds_of_scales(std::size_t count, std::mt19937_64& random) {
   std::uniform_real_distribution<double> uniform(-3, 3);
-  std::vector<Scales> kinds = {{"float32", {}, true}, {"float64", {}}, {"powers", {}, true}, {"odd ones", {}}};
+  std::vector<Scales> kinds = {
+      {"float32", {}, true}, {"float64", {}}, {"powers", {}, true}, {"odd ones", {}}, {"ones", {}, true}};
   constexpr double odd_ones[] = {0.0, -0.0, 1e-300, -1e300, 0x1p-501, 5e-324, 1.0, -1.0};
   for (std::size_t i = 0; i < count; ++i) {
     kinds[0].values.push_back(static_cast<double>(static_cast<float>(uniform(random))));
     kinds[1].values.push_back(uniform(random));
     kinds[2].values.push_back(std::ldexp(i % 3 == 0 ? -1.0 : 1.0, static_cast<int>(random() % 80) - 40));
     kinds[3].values.push_back(i % 17 == 0 ? odd_ones[random() % 8] : uniform(random));
+    kinds[4].values.push_back(i % 3 == 0 ? 1.0 : kinds[0].values[i]);  // D0: NaN and infinity stay in the same type
   }
   return kinds;
 }
@@ -150,6 +151,13 @@ TEST(ScaledStrided, WordsAndRangesAreAsAlone) {
       expect_same(from, to, {.out_of_range = OutOfRange::error}, 256, "range error");
       expect_same(from, to, {.inexact = Inexact::error}, 256, "inexact error");
     }
+  }
+}
+
+// D6: at opset 22, products that become int4 saturate, and integers, which a scale of 1 leaves alone, wrap.
+TEST(ScaledStrided, IntegersWithScaleOneWrapAsAlone) {
+  for (const DType from : {DType::int8, DType::uint64, DType::boolean, DType::float32}) {
+    for (const DType to : {DType::int4, DType::uint4}) expect_same(from, to, {.opset = 22}, 256, "opset 22");
   }
 }
 

@@ -257,7 +257,7 @@ TEST(ElementCount, ChecksTheProduct) {
   const std::int64_t empty[] = {std::int64_t{1} << 62, std::int64_t{1} << 62, 0};
   EXPECT_EQ(*element_count(empty), 0u);
   const std::int64_t huge[] = {std::int64_t{1} << 32, std::int64_t{1} << 32};
-  EXPECT_EQ(element_count(huge).error().code, ErrorCode::out_of_range);
+  EXPECT_EQ(element_count(huge).error().code, ErrorCode::invalid_argument);
   const std::int64_t negative[] = {2, -1};
   EXPECT_EQ(element_count(negative).error().code, ErrorCode::invalid_argument);
 }

@@ -21,7 +21,7 @@ Result<std::size_t> element_count(std::span<const std::int64_t> shape) {
     overflow = __builtin_mul_overflow(count, static_cast<std::size_t>(dimension), &count) || overflow;
   }
   if (empty) return std::size_t{0};  // whatever the other dimensions say
-  if (overflow) return Error{.code = ErrorCode::out_of_range, .message = "the shape has more than 2^64 elements"};
+  if (overflow) return invalid("the shape has more than 2^64 elements");
   return count;
 }
 

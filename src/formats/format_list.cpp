@@ -96,6 +96,7 @@ Result<const Format*> format_for_output(std::string_view path, std::string_view 
     if (format->create != nullptr) return format;
     return only_read(*format, std::string(path));
   }
+  if (path.empty()) return invalid("the path of the output is empty");
   return Error{.code = ErrorCode::unsupported,
                .message = "the extension names no file format",
                .hint = fmt::format("known are {}", all_extensions(true)),

@@ -170,6 +170,7 @@ TEST_F(InputFileTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(InputFile::open(pipe).error().message, "cannot open: not a regular file");
   EXPECT_EQ(InputFile::open(folder_.path().string()).error().message, "cannot open: Is a directory");
   EXPECT_EQ(InputFile::open(path_ + "x").error().message, "cannot open: No such file or directory");
+  EXPECT_EQ(InputFile::open("").error().message, "cannot open: the path is empty");
   EXPECT_EQ(InputFile::open(path_ + "x").error().file, path_ + "x");
 }
 

@@ -27,7 +27,7 @@ Error system_error(std::string_view doing, const std::string& path, int error_nu
   std::string message = "cannot ";
   message += doing;
   message += ": ";
-  message += describe(error_number);
+  message += path.empty() ? "the path is empty" : describe(error_number);
   return Error{.code = ErrorCode::io, .message = std::move(message), .file = path, .system_error = error_number};
 }
 

@@ -28,6 +28,8 @@ struct Multiplication {
   // float32_close: the caller rejects nonzero products in which all these low bits are zero. No number with so few
   // digits lies between any other product and the exact one.
   std::uint32_t zeros = 0;
+  // With a scale for each number: the caller rejects NaN and infinity times 1 and -1.
+  bool rejects_ones = false;
 };
 
 // Multiplies `count` elements, a multiple of 64. `src` and `products` have any alignment and are disjoint. Returns

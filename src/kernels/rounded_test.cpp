@@ -13,6 +13,10 @@
 #include "dtype/dtype_table.hpp"
 #include "kernels/ops.hpp"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 namespace tensorcast::kernels {
 namespace {
 
@@ -84,6 +88,41 @@ TEST(RoundedConversion, EqualsTheReference) {
     }
   }
 }
+
+#if defined(__x86_64__)
+
+// The caller may read subnormal numbers as zero, flush them, or round down or up: 0 stays 0, not -0.
+TEST(RoundedConversion, DoesNotDependOnTheCallersEnvironment) {
+  constexpr std::size_t count = 333;
+  const DType sources[] = {DType::float64, DType::float32, DType::bfloat16, DType::int64,
+                           DType::uint64,  DType::int32,   DType::uint32,   DType::int16};
+  for (const DType from : sources) {
+    std::vector<std::byte> source = numbers_of(from, count);
+    for (std::size_t i = 0; i < 64; ++i) codec::store_code(from, source.data(), i, i);  // 0 and subnormal numbers
+    for (const DType to : all_dtypes()) {
+      if (family(to) == Family::text) continue;
+      for (const Rounding word : every_word) {
+        for (const unsigned mode : {0x8040u, 0x2000u, 0x4000u, 0x6000u}) {
+          for (const Target target : supported_targets()) {
+            const codec::Policy policy = codec::policy_of({.rounding = word}, from, to);
+            if (from == to || !policy.has_word(row(to))) continue;
+            std::vector<std::byte> wanted(storage_bytes(row(to), count)), found(wanted.size());
+            ASSERT_TRUE(codec::reference_cast(source.data(), from, wanted.data(), to, count, policy, 0).ok());
+            const RoundedConversion conversion(target, from, to, policy);
+            const unsigned before = _mm_getcsr();
+            _mm_setcsr(before | mode);
+            conversion.run(source.data(), found.data(), count, 0);
+            _mm_setcsr(before);
+            ASSERT_EQ(found, wanted) << name(target) << ": " << name(from) << " to " << name(to) << " by word "
+                                     << static_cast<int>(word) << " with MXCSR " << mode;
+          }
+        }
+      }
+    }
+  }
+}
+
+#endif
 
 TEST(RoundedConversion, EqualsTheReferenceForEveryFloatOf16Bits) {
   constexpr std::size_t count = 65536;

@@ -147,11 +147,17 @@ template <class Floats, class Bits, bool to_nearest, class Number>
   using Lane = std::remove_cvref_t<decltype(Bits{}[0])>;
   Rejection<Bits> rejection(by);
   const Bits first = splat(std::bit_cast<Lane>(1 / most)), last = splat(std::bit_cast<Lane>(most));
+  const Bits one = splat(std::bit_cast<Lane>(Number{1}));
+  const Bits finite = splat(std::bit_cast<Lane>(std::numeric_limits<Number>::max()));
+  const bool rejects_ones = by.rejects_ones;
   Bits failed = {};
   for (std::size_t at = 0; at < count * sizeof(Number); at += kRegisterBytes) {
     const auto x = load<Floats>(numbers + at), scale = load<Floats>(scales + at);
     const Bits magnitude = as<Bits>(scale) & std::numeric_limits<Lane>::max();
     failed |= (magnitude - first) | (last - magnitude);  // negative out of the range
+    if (rejects_ones) {
+      failed |= ((magnitude ^ one) - 1) & (finite - (as<Bits>(x) & std::numeric_limits<Lane>::max()));
+    }
     const Floats product = to_nearest ? x * scale : multiply_odd(x, scale);
     rejection.add(product);
     store(products + at, product);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounding by a word: adds to the magnitude's bits what carries where the word says, and cuts. In integers, which no
-// floating-point environment changes.
+// floating-point environment changes; conversions of other numbers to these run in the default one.
 #include "kernels/rounding.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "codec/philox.hpp"
 #include "kernels/per_target/functions.hpp"
+#include "kernels/simd/environment.hpp"
 #include "kernels/simd/simd.hpp"
 
 namespace tensorcast::kernels::TENSORCAST_TARGET {
@@ -200,8 +201,8 @@ class IntegerRounder {
 };
 
 template <template <class, WordKind> class Round, class Number, WordKind kind>
-void round_each(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
-                const std::uint32_t* random) {
+[[gnu::noinline]] void round_each(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
+                                  const std::uint32_t* random) {
   const Round<Number, kind> round(rule);
   using Lanes = typename Round<Number, kind>::Lanes;
   constexpr std::size_t lanes = sizeof(Lanes) / sizeof(Number);
@@ -241,6 +242,12 @@ void round_numbers(const std::byte* src, std::byte* dst, std::size_t count, cons
   }
 }
 
+template <class Integer>
+void round_integers(const std::byte* src, std::byte* dst, std::size_t count, const RoundRule& rule,
+                    const std::uint32_t* random) {
+  in_default_environment([&] { round_numbers<IntegerRounder, Integer>(src, dst, count, rule, random); });
+}
+
 // The integer's first 53 digits, the last of which is set if others follow.
 template <bool is_signed>
 SIMD_INLINE F64 to_f64_odd(I64 x) {
@@ -265,7 +272,7 @@ SIMD_INLINE void narrow_each(const std::byte* src, std::byte* dst, std::size_t c
 }
 
 template <bool is_signed>
-void long_to_float64(const std::byte* src, std::byte* dst, std::size_t count) {
+[[gnu::noinline]] void long_to_float64(const std::byte* src, std::byte* dst, std::size_t count) {
   narrow_each<8, 8>(src, dst, count, [](const std::byte* in, std::byte* out) {
     store(out, to_f64_odd<is_signed>(load<I64>(in)));
     store(out + kRegisterBytes, to_f64_odd<is_signed>(load<I64>(in + kRegisterBytes)));
@@ -273,7 +280,7 @@ void long_to_float64(const std::byte* src, std::byte* dst, std::size_t count) {
 }
 
 template <bool is_signed>
-void long_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+[[gnu::noinline]] void long_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
   narrow_each<8, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
     store(out,
           narrow_odd({to_f64_odd<is_signed>(load<I64>(in)), to_f64_odd<is_signed>(load<I64>(in + kRegisterBytes))}));
@@ -281,7 +288,7 @@ void long_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
 }
 
 template <bool is_signed>
-void int_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+[[gnu::noinline]] void int_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
   narrow_each<4, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
     store(out, to_f32<is_signed>(round_to_odd_24<is_signed>(load<I32>(in))));
   });
@@ -296,10 +303,15 @@ SIMD_INLINE F64 within_float32(F64 x) {
   return as<F64>(magnitude < infinity ? limited | (bits & INT64_MIN) : bits);
 }
 
-void double_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+[[gnu::noinline]] void double_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
   narrow_each<8, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
     store(out, narrow_odd({within_float32(load<F64>(in)), within_float32(load<F64>(in + kRegisterBytes))}));
   });
+}
+
+template <NarrowFn narrow>
+void run_narrow(const std::byte* src, std::byte* dst, std::size_t count) {
+  in_default_environment([&] { narrow(src, dst, count); });
 }
 
 // In memory, from which they are copied to all lanes as they are read.
@@ -387,17 +399,17 @@ template <int chains>
 
 extern constexpr Rounders rounders = {.float32 = round_numbers<Rounder, float>,
                                       .float64 = round_numbers<Rounder, double>,
-                                      .int32 = round_numbers<IntegerRounder, std::int32_t>,
-                                      .uint32 = round_numbers<IntegerRounder, std::uint32_t>,
-                                      .int64 = round_numbers<IntegerRounder, std::int64_t>,
-                                      .uint64 = round_numbers<IntegerRounder, std::uint64_t>,
-                                      .int64_to_float64 = long_to_float64<true>,
-                                      .uint64_to_float64 = long_to_float64<false>,
-                                      .int64_to_float32 = long_to_float32<true>,
-                                      .uint64_to_float32 = long_to_float32<false>,
-                                      .int32_to_float32 = int_to_float32<true>,
-                                      .uint32_to_float32 = int_to_float32<false>,
-                                      .float64_to_float32 = double_to_float32};
+                                      .int32 = round_integers<std::int32_t>,
+                                      .uint32 = round_integers<std::uint32_t>,
+                                      .int64 = round_integers<std::int64_t>,
+                                      .uint64 = round_integers<std::uint64_t>,
+                                      .int64_to_float64 = run_narrow<long_to_float64<true>>,
+                                      .uint64_to_float64 = run_narrow<long_to_float64<false>>,
+                                      .int64_to_float32 = run_narrow<long_to_float32<true>>,
+                                      .uint64_to_float32 = run_narrow<long_to_float32<false>>,
+                                      .int32_to_float32 = run_narrow<int_to_float32<true>>,
+                                      .uint32_to_float32 = run_narrow<int_to_float32<false>>,
+                                      .float64_to_float32 = run_narrow<double_to_float32>};
 
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words) {
   const PhiloxKeys keys(seed);
