@@ -436,14 +436,15 @@ def test_the_provider_has_the_rules_of_the_models_opset(opset, expected):
 
 
 def test_what_options_have_is_not_added_again():
-    made = model([cast("x", "y", 10, OWN)], [value("x", 1)], [value("y", 10)])
+    made = model([helper.make_node("CastLike", ["x", "like"], ["y"], domain=OWN)],  # 1.21 has no Cast
+                 [value("x", 1), value("like", 10, ["m"])], [value("y", 10)])  # fmt: skip
     ways = [{}, {"override": True}] if RELEASE >= (1, 22) else [{}]
     for way in ways:
         settings = onnxruntime.SessionOptions()
         for _ in range(2):
             ort.register(settings, **way)
         run = onnxruntime.InferenceSession(made.SerializeToString(), settings, providers=["CPUExecutionProvider"])
-        assert run.run(None, {"x": np.float32([1.5])})[0].tolist() == [1.5]
+        assert run.run(None, {"x": np.float32([1.5]), "like": np.float16([1])})[0].tolist() == [1.5]
     settings = onnxruntime.SessionOptions()
     ort.register(settings)
     if RELEASE >= (1, 22):
