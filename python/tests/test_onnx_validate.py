@@ -426,6 +426,9 @@ def test_a_scheme_needs_no_type_as_a_command(folder):
     assert done.returncode == 2 and "give --to TYPE, or --weights-only SCHEME" in done.stderr
     done = python(folder, "tensorcast.onnx", "search", "in/good.onnx", "-o", "out/s.onnx", "--weights-only", "int8")
     assert done.returncode == 0 and "out/s.onnx: 1 weight in int8, 1 node added" in done.stdout, done.stderr
+    onnx.save(parse("g (float[2] x) => (float[2] y) { y = Relu(x) }"), folder / "in/none.onnx")
+    done = python(folder, "tensorcast.onnx", "convert", "in/none.onnx", "-o", "out/n.onnx", "--weights-only", "int8")
+    assert "0 weights in int8" in done.stdout and "no product takes a constant matrix" in done.stdout, done.stderr
     assert tc.onnx.search(good(), weights_only="int8", progress=None).result.to == "int8"
     assert tc.onnx.search(good(), progress=None).result.to == "float16"
 

@@ -171,7 +171,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _print_conversion(name: str, done: ConvertResult) -> None:
+def _print_conversion(name: str, done: ConvertResult, has_scheme: bool) -> None:
     weights = [change for change in done.initializers if change.scheme]
     if weights:
         print(f"{name}: {_count(len(weights), 'weight')} in {done.to}, {_count(done.casts_added, 'node')} added")
@@ -181,6 +181,10 @@ def _print_conversion(name: str, done: ConvertResult) -> None:
         worst = sorted((change.snr_db, change.name) for change in weights if change.snr_db is not None)
         for snr_db, weight in worst[:5]:
             print(f"  {weight}: {snr_db:.1f} dB")
+    elif has_scheme:
+        print(f"{name}: 0 weights in {done.to}")
+        if not done.kept_weights:
+            print("  no product takes a constant matrix of float32, float16 or bfloat16")
     else:
         print(
             f"{name}: {done.nodes_converted} of {_count(done.nodes, 'node')} converted, "
@@ -210,6 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as problem:
         print(f"tensorcast: error: {problem}; pip install tensorcast[validate]", file=sys.stderr)
         return 1
+    has_scheme = isinstance(getattr(given, "weights_only", None), str)
     if given.command == "validate":
         if given.json:
             print(json.dumps({"validated": True, "outputs": [output.as_dict() for output in done]}, indent=2))
@@ -218,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif given.json:
         print(done.to_json(indent=2))
     elif given.command == "convert":
-        _print_conversion(given.output or given.model, done)
+        _print_conversion(given.output or given.model, done, has_scheme)
         _print_outputs(done.outputs)
         for node in done.explained:
             print(f"{node.op_type} {node.name!r}{' in ' + node.scope if node.scope else ''}")
@@ -227,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 words += f" -> {value.to or '?'}" if value.to != value.from_ else ""
                 print(words + (", behind a Cast" if value.cast else "") + (f": {value.reason}" if value.reason else ""))
     else:
-        _print_conversion(given.output, done.result)
+        _print_conversion(given.output, done.result, has_scheme)
         kept = f": {', '.join(done.kept)}" if done.kept else ""
         print(f"  {_count(done.attempts, 'attempt')}, {_count(len(done.kept), 'node')} kept{kept}")
     return 0
