@@ -84,3 +84,38 @@ def test_what_onnx_leaves_out_stays():
     assert [each.value for node in made.graph.node for each in node.metadata_props] == ["2"]
     assert [each.value for each in made.metadata_props] == ["3"]
     assert [each.tensor_name for each in made.graph.quantization_annotation] == ["r"]
+
+
+def test_initializers_that_are_no_inputs_in_file_format_3():
+    """Which allows no others; runtimes take them, and onnx's converter does not."""
+    old = model_of("g (float[2,4] x) => (float[2,2] y) { r = MatMul(x, w) y = Softmax<axis = 1>(r) }", {"w": np.eye(4, 2, dtype=np.float32)}, 7, 3)
+    x = np.random.default_rng(1).normal(size=(2, 4)).astype(np.float32)
+    made = tc.onnx.convert(old, to="bfloat16", opset="auto", keep_io_types=True)
+    assert old.ir_version == 3 and np.abs(run(made.model, x=x) - run(old, x=x)).max() <= 0.01
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_external_data_is_not_loaded(tmp_path, monkeypatch, search):
+    """A model beyond 2 GiB is no message that onnx's converter takes; what small tensors say counts for nodes. Before
+    1.19, onnx reads it or loses it."""
+    wide = np.random.default_rng(2).normal(size=(80, 80)).astype(np.float32)
+    text = """g (float[1,2,5,5] x, float[2,80] z) => (float[a,b,c,d] y, float[2,80] v) {
+        r = Resize(x, s) y = Softmax<axis = 1>(r) m = MatMul(z, w) v = Softmax<axis = 1>(m) }"""
+    old = model_of(text, {"s": np.float32([1, 1, 2, 2]), "w": wide})
+    (tmp_path / "in/data").mkdir(parents=True)
+    onnx.save(model_of(text, {"s": np.float32([1, 1, 2, 2]), "w": wide}), tmp_path / "in/m.onnx", save_as_external_data=True, location="data/w.bin", size_threshold=0)
+    loaded, load = [], onnx.load_external_data_for_model
+    monkeypatch.setattr(onnx, "load_external_data_for_model", lambda *given: loaded.append(given) or load(*given))
+    make = tc.onnx.search if search else tc.onnx.convert
+    options = {"progress": None} if search else {}
+    made = make(tmp_path / "in/m.onnx", tmp_path / "o.onnx", "bfloat16", opset="auto", keep_io_types=True, **options)
+    done = made.result if search else made
+    assert (done.opset_before, done.opset_after, done.rewritten_by_onnx) == (10, 13, True)
+    if tuple(map(int, onnx.__version__.split(".")[:2])) >= (1, 19):
+        assert not loaded and (tmp_path / "o.onnx.data").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    given = {"x": IMAGE, "z": np.random.default_rng(4).normal(size=(2, 80)).astype(np.float32)}
+    models = (old.SerializeToString(), str(tmp_path / "o.onnx"))  # ONNX Runtime wants the scales in the model
+    sessions = [onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]) for model in models]
+    before, after = (session.run(None, given) for session in sessions)
+    assert all(np.abs(a - b).max() <= 0.02 for a, b in zip(before, after, strict=True))

@@ -423,4 +423,63 @@ def test_a_scheme_needs_no_type_as_a_command(folder):
     done = python(folder, *words, "--weights-only", "int8")
     assert done.returncode == 0 and "out/o.onnx" in done.stdout, done.stderr
     done = python(folder, *words, "--weights-only", "-f")
-    assert done.returncode == 1 and "give --to TYPE, or --weights-only SCHEME" in done.stderr
+    assert done.returncode == 2 and "give --to TYPE, or --weights-only SCHEME" in done.stderr
+    done = python(folder, "tensorcast.onnx", "search", "in/good.onnx", "-o", "out/s.onnx", "--weights-only", "int8")
+    assert done.returncode == 0 and "out/s.onnx: 1 weight in int8, 1 node added" in done.stdout, done.stderr
+    onnx.save(parse("g (float[2] x) => (float[2] y) { y = Relu(x) }"), folder / "in/none.onnx")
+    done = python(folder, "tensorcast.onnx", "convert", "in/none.onnx", "-o", "out/n.onnx", "--weights-only", "int8")
+    assert "0 weights in int8" in done.stdout and "no product takes a constant matrix" in done.stdout, done.stderr
+    assert tc.onnx.search(good(), weights_only="int8", progress=None).result.to == "int8"
+    assert tc.onnx.search(good(), progress=None).result.to == "float16"
+
+
+@pytest.mark.parametrize("words, said", [
+    ("--inputs x.npz", "--inputs requires --validate"), ("--seed 3", "--seed requires --validate"),
+    ("--dims N=3", "--dims requires --validate"), ("--cosine 0.5", "--cosine requires --validate"),
+])  # fmt: skip
+def test_options_of_the_validation_need_it(folder, words, said):
+    done = python(folder, "tensorcast.onnx", "convert", "in/good.onnx", "-o", "out/o.onnx", "--to", "float16", *words.split())
+    assert done.returncode == 2 and said in done.stderr and names(folder / "out") == []
+
+
+def test_wrong_inputs_are_named(folder):
+    def said(inputs=None, model=None, **checks):
+        with pytest.raises(tc.CastError) as raised:
+            tc.onnx.convert(model or good(), to="float16", validate=tc.onnx.Validation(inputs=inputs, **checks))
+        return str(raised.value)
+
+    both = parse("g (float[N,8] x, int64[2] i) => (float[2,8] y) { g = Gather(x, i)  y = Relu(g) }")
+    assert said(dims={"M": 3}) == "no input of the model has the length 'M', only 'N'"
+    assert said(model=ill(), dims={"M": 3}).endswith("has the length 'M'; none of its lengths has a name")
+    assert said({"x": np.ones((2, 8), np.int64)}) == "the input 'x' is int64, and the model takes float32"
+    assert said({"x": X, "i": np.int32([0, 1])}, both) == "the input 'i' is int32, and the model takes int64"
+    assert said({"x": X}, both) == "there is no input 'i'; the model has 'x', 'i'"
+    assert tc.onnx.validate(good(), good(), "float32", tc.onnx.Validation(inputs={"x": X.astype(np.float64)}))[0].passed
+    longer = parse("g (float[N,8] x, float[K,8] z) => (float[5,8] y) { a = Reshape(x, s)  y = Add(a, z) }", s=np.int64([5, 8]))
+    assert said(model=longer).endswith("give inputs with --inputs, or the length of 'N', 'K' with --dims; in Python inputs=, dims=")
+    np.savez(folder / "objects.npz", x=np.array([None]))
+    (folder / "text.npz").write_text("x")
+    (folder / "empty.npz").write_text("")
+    (folder / "cut.npz").write_bytes((folder / "in/x.npz").read_bytes()[:100])
+    np.save(folder / "x.npy", X)
+    for name in ("objects.npz", "text.npz", "empty.npz", "cut.npz", "x.npy"):
+        assert f"{name} is no npz file" in said(folder / name)
+
+
+def test_a_search_refuses_its_place_before_it_begins(folder):
+    seen = []
+    for place, error in (("in/good.onnx", FileExistsError), ("absent/o.onnx", FileNotFoundError)):
+        with pytest.raises(error):
+            tc.onnx.search(folder / "in/good.onnx", folder / place, progress=seen.append)
+    assert not seen
+    done = python(folder, "tensorcast.onnx", "search", "in/good.onnx", "-o", "in/ill.onnx")
+    assert done.returncode == 1 and "in/ill.onnx: the file exists already; --force replaces it" in done.stderr
+    with pytest.raises(tc.onnx.ValidationError, match="; keep_io_types leaves inputs and outputs as they are"):
+        tc.onnx.search(ill(), metric=lambda old, new: False, progress=None)
+
+
+def test_a_search_says_what_it_converted(folder):
+    """A node that is not kept may stay, too: for a CPU, bfloat16 converts no product."""
+    done = python(folder, "tensorcast.onnx", "search", "in/good.onnx", "-o", "out/o.onnx", "--to", "bfloat16")
+    assert done.returncode == 0 and done.stdout.splitlines()[0] == "attempt 1: 0 of 3 nodes kept: passes"
+    assert "out/o.onnx: 0 of 3 nodes converted, " in done.stdout and "  1 attempt, 0 nodes kept" in done.stdout

@@ -361,51 +361,65 @@ def test_the_pass_in_cpp_refuses_what_is_wrong(program, tmp_path):
 
 
 # Each pair as OpenVINO's own Convert has it: what its plugin would change before or after an operation stays its.
-PLAIN = {"f64": [0, -1.5, 1e9 + 1, 4294967295, 1e-3], "i64": [0, -1, 2**31, 2**62, -(2**63)], "u32": [0, 1, 2**31, 2**32 - 1],
-         "u64": [0, 1, 2**32, 2**63, 2**64 - 1]}  # fmt: skip
+EVERY = {**TYPES, "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn"}
+PACKED = ("i4", "u4", "f4e2m1")
+REALS = [0, -0.0, 1, -1.5, 2.5, 0.1, -0.7, 100, 255.5, 300, -129, 448, 464, 57344, 65504, 65519, 65520, 70000, 1e-3, 1e-6, 2.0**-24,
+         2.0**-25, 1e-40, 1e9 + 1, 5e8 + 1, 2.0**31, -(2.0**31), 2.0**32 - 1, 2.0**53 + 2, 2.0**63, 3.4e38, np.inf, -np.inf, np.nan]  # fmt: skip
 
 
 def plain_values(name):
-    if name in PLAIN:
-        return np.array(PLAIN[name], TYPES[name])
-    bits = 0 if name.startswith(("f", "bf", "boolean")) else int(name[1:])
     if name == "boolean":
         return np.array([True, False])
-    if not bits:
-        return tc.cast(np.float64([0, -1, 2.5, 0.1, 100, 300, -129, 70000, 1e-6, 5e8 + 1]), TYPES[name])
+    if name.startswith("f4"):
+        return np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn)
+    if name.startswith("f8"):
+        return np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, EVERY[name]))
+    if name.startswith(("f", "bf")):
+        more = [1e300, -1e300, 5e-324, 1 + 2.0**-11 + 2.0**-40] if name == "f64" else []
+        return tc.cast(np.float64(REALS + more), EVERY[name])
+    bits = int(name[1:])
     low = -(2 ** (bits - 1)) if name[0] == "i" else 0
-    return tc.cast(np.array([0, 1, 5, low, low + 2**bits - 1], np.int64), TYPES[name])
+    high = low + 2**bits - 1
+    near = {0, 1, 5, 7, 100, 65519, 65520, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**62, high, high // 2, low, low // 2, -1, -129}
+    return tc.cast(np.array([x for x in sorted(near) if low <= x <= high], np.uint64 if name == "u64" else np.int64), EVERY[name])
 
 
 def by_plugin(source, to, given, replaced):
-    """What a model of one conversion gives, as float64 or integers; None if the plugin lacks it."""
+    """What a model of one conversion gives; None if the plugin lacks it."""
     x = ops.parameter([given.size], getattr(ov.Type, source), name="x")
     model = model_of([ops.convert(x, to)], [x])
     if replaced:
         use_tensorcast(model)
     tensor = ov.Tensor(getattr(ov.Type, source), ov.Shape([given.size]))
-    stored = tc.cast(given, given.dtype, packed=True) if source in ("i4", "u4") else given
+    stored = tc.cast(given, given.dtype, packed=True) if source in PACKED else given
     tensor.data.view(np.uint8).reshape(-1)[...] = np.ascontiguousarray(stored).view(np.uint8).reshape(-1)
     try:
         request = CORE.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+        request.set_input_tensor(tensor)
+        request.infer()
     except RuntimeError:
-        assert not replaced
         return None
-    request.set_input_tensor(tensor)
-    request.infer()
-    return tc.cast(request.get_output_tensor(), TYPES[to])
+    return tc.cast(request.get_output_tensor(), EVERY[to])
 
 
-@pytest.mark.parametrize("source", TYPES)
+def same_bits(found, expected):
+    """By element; a NaN is a NaN."""
+    nans = [np.isnan(tc.cast(array, "float64")) for array in (found, expected)]
+    return (codes(found) == codes(expected)) | (nans[0] & nans[1])
+
+
+@pytest.mark.parametrize("source", EVERY)
 def test_no_pair_is_worse_than_openvinos_own(source):
     given = plain_values(source)
-    for to in TYPES:
+    for to in EVERY:
         if to == source:
             continue
-        expected, plain, ours = tc.cast(given, TYPES[to]), by_plugin(source, to, given, False), by_plugin(source, to, given, True)
+        plain, ours = (by_plugin(source, to, given, replaced) for replaced in (False, True))
+        expected = tc.cast(given, EVERY[to])
         if plain is not None:
-            right = np.array([a == b for a, b in zip(plain.tolist(), expected.tolist())])
-            assert [a for a, ok in zip(ours.tolist(), right) if ok] == [a for a, ok in zip(expected.tolist(), right) if ok], to
+            assert ours is not None, to
+            worse = same_bits(plain, expected) & ~same_bits(ours, expected)
+            assert not worse.any(), (to, given[worse], plain[worse], ours[worse])
 
 
 def test_models_of_types_that_the_plugin_replaces():

@@ -474,3 +474,19 @@ def test_weights_that_the_runtime_computes_while_it_loads_are_constants(convert,
     assert made[rotation.input[0]].op_type == "Cast", "it stays in float32"
     x = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
     np.testing.assert_allclose(run(new, x=x)[0], run(model, x=x)[0])
+
+
+@pytest.mark.parametrize("product", ["y = MatMul(t, w)", "i = Identity(t)  y = MatMul(i, w)"])
+@pytest.mark.parametrize("has_kernel", [True, False])
+def test_in_float64_a_product_has_the_type_of_the_transpose_before_it(convert, product, has_kernel):
+    """ONNX Runtime 1.32 crashes on a Cast between them. A Transpose behind a node without a kernel stays float32."""
+    before = "c = Relu(x)" if has_kernel else "c = AveragePool <kernel_shape = [1]> (x)"
+    text = f"g (float[2,3,3] x) => (float[3,2,2] y) {{ {before}  t = Transpose <perm = [1, 0, 2]> (c)  {product} }}"
+    model = parse(text, [("w", np.arange(6, dtype=np.float32).reshape(3, 2) / 7)])
+    new = convert(model, "float64")
+    made = {output: node for node in new.graph.node for output in node.output}
+    assert "Cast" not in {made[name].op_type for node in new.graph.node if node.op_type == "MatMul" for name in node.input if name in made}
+    types = {tensor.name: tensor.data_type for tensor in new.graph.initializer}
+    assert list(types.values()) == [F64 if has_kernel else F32]
+    x = np.arange(18, dtype=np.float32).reshape(2, 3, 3)
+    np.testing.assert_allclose(run(new, x=x)[0], run(model, x=x)[0], rtol=1e-6)

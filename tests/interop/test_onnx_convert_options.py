@@ -448,9 +448,9 @@ def test_an_input_with_a_default_that_is_an_output_keeps_its_type(convert, argum
     assert made.graph.initializer[0] == model.graph.initializer[0]
 
 
-@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float64"])
 def test_sums_of_products_of_integers_stay_float32(convert, to):
-    """127 * 127 * 256 is beyond float16."""
+    """127 * 127 * 256 is beyond float16, and ONNX Runtime's MatMulIntegerToFloat has no float64."""
     model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["" : 17]>
         g (float[2,256] x) => (float[2,8] y) {
             q, s, z = DynamicQuantizeLinear(x) a = MatMulInteger(q, w, z) f = Cast<to = 1>(a) t = Mul(s, ws) m = Mul(f, t) y = Relu(m) }''')

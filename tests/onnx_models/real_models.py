@@ -45,8 +45,6 @@ CONVERSIONS = [
     ("--weights-only int4-group --group-size 32 --no-symmetric --opset auto", 0.85),
     ("--weights-only float8 --opset auto", 0.97),
 ]
-# ONNX Runtime 1.31.1 ends with a segmentation fault while it loads these, unless every MatMul stays float32.
-CRASHES = [("oskut", "--to float64")]
 LENGTHS = (1, 2, 16, 64, 224, 512, 1024, 16000)  # of symbolic dimensions, until the model runs
 SHAPES = {  # of inputs with such dimensions that have other lengths
     "silero_vad": {"input": (1, 576), "state": (2, 1, 128), "sr": ()},
@@ -194,8 +192,6 @@ def main():
             print(f"{shown}: left out: {' '.join(str(error).split())[:200]}", flush=True)
             continue
         for options, bound in CONVERSIONS:
-            if any(word in path.name and options == crashing for word, crashing in CRASHES):
-                continue
             tried += 1
             problem = problem_of(given.tcast, path, options, bound, inputs, expected, given.folder)
             if problem:

@@ -78,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=help, description=help)
         command.add_argument("model", type=_file, metavar="MODEL")
         command.add_argument("-o", "--output", type=_file, required=name == "search", metavar="OUT")
-        command.add_argument("--to", default=None if name == "convert" else "float16", metavar="TYPE")
+        default = "" if name == "convert" else "the type (default float16, or that of --weights-only)"
+        command.add_argument("--to", metavar="TYPE", help=default or "the type")
         add_options(command, of_one_run=name == "convert")
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
         _add_checks(command)
@@ -131,9 +132,6 @@ def _run(given: argparse.Namespace) -> Any:
     if given.command == "validate":
         return validate(given.model, given.new, given.to, checks)
     options = given_options(given)
-    to: Any = given.to
-    if given.to is None and not isinstance(options.get("weights_only"), str):
-        raise ValueError("there is no type to convert to: give --to TYPE, or --weights-only SCHEME")
     if given.command == "convert":
         return convert(
             given.model,
@@ -147,7 +145,7 @@ def _run(given: argparse.Namespace) -> Any:
     return search(
         given.model,
         given.output,
-        to,
+        given.to,
         checks=checks,
         metric=_metric(given.metric) if given.metric else None,
         state=given.state,
@@ -155,6 +153,18 @@ def _run(given: argparse.Namespace) -> Any:
         overwrite=given.force,
         **options,
     )
+
+
+def _refused(given: argparse.Namespace, default: argparse.Namespace) -> str:
+    """What is wrong with the options of ``convert`` together; "" if nothing."""
+    if given.to is None and not isinstance(given.weights_only, str):
+        return "there is no type to convert to: give --to TYPE, or --weights-only SCHEME"
+    if not given.output and not given.dry_run:
+        return "there is no place for the new model: give -o OUT"
+    for name in () if given.validate else ("inputs", "dims", "seed", "rtol", "atol", "cosine"):
+        if getattr(given, name) != getattr(default, name):
+            return f"--{name} requires --validate"
+    return ""
 
 
 def _print_outputs(outputs: Sequence[OutputDifference]) -> None:
@@ -169,16 +179,25 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _print_conversion(name: str, done: ConvertResult) -> None:
+def _print_conversion(name: str, done: ConvertResult, has_scheme: bool) -> None:
     weights = [change for change in done.initializers if change.scheme]
     if weights:
         print(f"{name}: {_count(len(weights), 'weight')} in {done.to}, {_count(done.casts_added, 'node')} added")
         print(f"  weights: {done.initializer_bytes_before:,} bytes -> {done.initializer_bytes_after:,} bytes")
+        if done.to == "int8" and done.opset_after < 13:
+            print(f"  each has one scale, as the model has opset {done.opset_after}; --opset 13 gives one for each channel")
         worst = sorted((change.snr_db, change.name) for change in weights if change.snr_db is not None)
         for snr_db, weight in worst[:5]:
             print(f"  {weight}: {snr_db:.1f} dB")
+    elif has_scheme:
+        print(f"{name}: 0 weights in {done.to}")
+        if not done.kept_weights:
+            print("  no product takes a constant matrix of float32, float16 or bfloat16")
     else:
-        print(f"{name}: {done.nodes_converted} of {done.nodes} nodes converted, {done.casts_added} Casts added")
+        print(
+            f"{name}: {done.nodes_converted} of {_count(done.nodes, 'node')} converted, "
+            f"{_count(done.casts_added, 'Cast')} added"
+        )
     if done.opset_after != done.opset_before:
         print(f"  opset: {done.opset_before} -> {done.opset_after}")
     for reason in dict.fromkeys(weight.reason for weight in done.kept_weights):
@@ -187,15 +206,23 @@ def _print_conversion(name: str, done: ConvertResult) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.command == "convert":
+        refused = _refused(given, parser.parse_args(["convert", given.model]))
+        if refused:
+            print(f"tensorcast: error: {refused}", file=sys.stderr)
+            return 2
     try:
         done = _run(given)
     except (CastError, OSError, ValueError) as problem:
-        print(f"tensorcast: error: {problem}", file=sys.stderr)
+        text = str(problem).replace("overwrite=True", "--force").replace('opset="auto"', "--opset auto")
+        print(f"tensorcast: error: {text}", file=sys.stderr)
         return 1
     except ImportError as problem:
         print(f"tensorcast: error: {problem}; pip install tensorcast[validate]", file=sys.stderr)
         return 1
+    has_scheme = isinstance(getattr(given, "weights_only", None), str)
     if given.command == "validate":
         if given.json:
             print(json.dumps({"validated": True, "outputs": [output.as_dict() for output in done]}, indent=2))
@@ -204,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif given.json:
         print(done.to_json(indent=2))
     elif given.command == "convert":
-        _print_conversion(given.output or given.model, done)
+        _print_conversion(given.output or given.model, done, has_scheme)
         _print_outputs(done.outputs)
         for node in done.explained:
             print(f"{node.op_type} {node.name!r}{' in ' + node.scope if node.scope else ''}")
@@ -213,11 +240,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 words += f" -> {value.to or '?'}" if value.to != value.from_ else ""
                 print(words + (", behind a Cast" if value.cast else "") + (f": {value.reason}" if value.reason else ""))
     else:
-        kept = f"; kept: {', '.join(done.kept)}" if done.kept else ""
-        print(
-            f"{given.output}: {len(done.converted)} nodes converted, {len(done.kept)} kept, "
-            f"{done.attempts} attempts{kept}"
-        )
+        _print_conversion(given.output, done.result, has_scheme)
+        kept = f": {', '.join(done.kept)}" if done.kept else ""
+        print(f"  {_count(done.attempts, 'attempt')}, {_count(len(done.kept), 'node')} kept{kept}")
     return 0
 
 

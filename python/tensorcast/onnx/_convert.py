@@ -14,7 +14,7 @@ from .. import _core
 from .._arguments import plain_errors
 from .._errors import CastError, UnsupportedError
 from .._options import shows
-from ._model_files import Path, read_model, unnamed, write_model
+from ._model_files import Path, external_tensors, link_external_data, load_small_external_data, read_model, unnamed, write_model
 from ._option_list import DEFAULTS, ConvertOptions, Opset
 from ._option_table import settled
 from ._results import ConvertResult, OutputDifference, Validation
@@ -127,12 +127,23 @@ def _upgraded(source: str, opset: Opset, to: Any, options: dict[str, Any], folde
     """The model with nodes that onnx's own converter has rewritten, and the opset that it had."""
     import onnx
 
-    model = onnx.load(source)
+    model = onnx.load(source, load_external_data=False)  # it may exceed what one message holds
     here = opset_of(model)
     wanted = _core.onnx_needs(to, options)[0] if opset == "auto" else int(opset)
     if opset == "auto" and here >= wanted:
         return source, here
-    upgraded = upgrade(model, wanted)
+    load_small_external_data(model, source)
+    outside = external_tensors(model)
+    try:
+        upgraded = upgrade(model, wanted)
+        reads = not outside <= external_tensors(upgraded)
+    except CastError:
+        if not outside:
+            raise
+        reads = True
+    if reads:  # of an old onnx, which reads external data or loses it
+        upgraded = upgrade(onnx.load(source), wanted)
     path = os.path.join(folder, "upgraded.onnx")
+    link_external_data(upgraded, source, folder)
     write_model(upgraded, path)
     return path, here

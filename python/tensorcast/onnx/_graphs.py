@@ -26,6 +26,8 @@ def graphs_of(*roots: Any) -> Iterator[Any]:
 def tensors_of(graph: Any) -> list[Any]:
     """Initializers and tensors in attributes, without those of bodies."""
     tensors = list(getattr(graph, "initializer", ()))  # a function has none
+    for sparse in getattr(graph, "sparse_initializer", ()):
+        tensors += (sparse.values, sparse.indices)
     for node in graph.node:
         for attribute in node.attribute:
             tensors += [attribute.t] if attribute.HasField("t") else attribute.tensors

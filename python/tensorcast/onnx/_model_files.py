@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import CastError
+from ._graphs import graphs_of, tensors_of
 
 if TYPE_CHECKING:
     from ..graph import ModelProto
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = "str | os.PathLike[str]"
 
 MAX_MESSAGE_BYTES = 2**31 - 1
+_SMALL_COUNT = 1 << 12
 
 
 def write_model(model: bytes | ModelProto, path: str) -> None:
@@ -47,6 +51,47 @@ def read_model(model: bytes | ModelProto, path: str) -> Any:
     import onnx
 
     return onnx.load(path)
+
+
+def _external_tensors(model: Any) -> Iterator[Any]:
+    """All tensors of a model whose elements are in other files."""
+    from onnx.external_data_helper import uses_external_data
+
+    graphs = graphs_of(model.graph, *model.functions)
+    return (tensor for graph in graphs for tensor in tensors_of(graph) if uses_external_data(tensor))
+
+
+def link_external_data(model: Any, path: str, folder: str) -> None:
+    """Gives ``folder`` the external data of the model at ``path``, for a model that is written there."""
+    base = os.path.dirname(os.path.abspath(path))
+    entries = [entry for tensor in _external_tensors(model) for entry in tensor.external_data]
+    for place in {entry.value for entry in entries if entry.key == "location"}:
+        if os.path.isabs(place) or ".." in place.split("/"):
+            raise CastError(f"{path}: its external data {place!r} is not below its folder", code="parse")
+        link = os.path.join(folder, place)
+        if os.path.exists(link):  # the model is in this folder
+            continue
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        try:  # the readers of external data follow no symbolic links
+            os.link(os.path.join(base, place), link)
+        except OSError:
+            shutil.copyfile(os.path.join(base, place), link)
+
+
+def load_small_external_data(model: Any, path: str) -> None:
+    """Puts into the model what is so small that a node's meaning may depend on it, such as axes and scales."""
+    from onnx.external_data_helper import load_external_data_for_tensor
+
+    for tensor in _external_tensors(model):
+        if math.prod(tensor.dims) <= _SMALL_COUNT:
+            load_external_data_for_tensor(tensor, os.path.dirname(os.path.abspath(path)))
+            tensor.ClearField("data_location")
+            tensor.ClearField("external_data")
+
+
+def external_tensors(model: Any) -> set[bytes]:
+    """The records of tensors that are in other files."""
+    return {tensor.SerializeToString(deterministic=True) for tensor in _external_tensors(model)}
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._errors import CastError
+from ._runtime_worker import FLOATS, NUMPY, element
 
 
 class RuntimeProblem(Exception):
@@ -77,7 +78,16 @@ class RuntimeProcess:
         unknown = sorted(set(inputs) - set(names))
         if unknown:
             raise CastError(f"the model has no input {unknown[0]!r}; it has {', '.join(map(repr, names))}")
-        return {name: _plain(value) for name, value in inputs.items()}
+        missing = [
+            value.name for value in self.inputs if value.name not in inputs and not value.type.startswith("optional")
+        ]
+        if missing:
+            raise CastError(f"there is no input {missing[0]!r}; the model has {', '.join(map(repr, names))}")
+        given = {name: _plain(value) for name, value in inputs.items()}
+        for value in self.inputs:
+            if value.name in given:
+                _check_type(value, given[value.name])
+        return given
 
     def _ask(self, doing: str, *request: Any) -> Any:
         if self._process is None or self._process.poll() is not None:
@@ -99,6 +109,16 @@ class RuntimeProcess:
         if not done:
             raise RuntimeProblem(answer)
         return answer
+
+
+def _check_type(wanted: Edge, given: Any) -> None:
+    """ONNX Runtime does not name the input whose type is wrong. Floats become what the model takes."""
+    kind = NUMPY.get(element(wanted.type))
+    if not wanted.type.startswith("tensor(") or kind is None or not isinstance(given, np.ndarray):
+        return
+    is_float = given.dtype.kind == "f" or given.dtype == NUMPY["bfloat16"]
+    if given.dtype != kind and not (is_float and element(wanted.type) in FLOATS):
+        raise CastError(f"the input {wanted.name!r} is {given.dtype}, and the model takes {np.dtype(kind)}")
 
 
 def _plain(value: Any) -> Any:

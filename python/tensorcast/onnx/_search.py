@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -13,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import _core
-from .._errors import CastError
+from .._errors import CastError, make_error
 from ._convert import _upgraded, convert
-from ._graphs import graphs_of, tensors_of
-from ._model_files import Path, read_model, write_model
+from ._graphs import graphs_of
+from ._model_files import Path, link_external_data, read_model, unnamed, write_model
 from ._option_list import Opset, SearchOptions
 from ._option_table import settled
 from ._results import SearchResult, Validation
@@ -39,7 +40,7 @@ _COSTLY = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Attention", "LSTM", "GRU"
 def search(
     model: Path | bytes | ModelProto,
     output: Path | None = None,
-    to: DTypeLike = "float16",
+    to: DTypeLike | None = None,
     *,
     checks: Validation | None = None,
     metric: Metric | None = None,
@@ -54,7 +55,8 @@ def search(
     stays converted, and a single node that fails keeps its type. The old model runs once.
 
     Args:
-        model, output, to, overwrite: as :func:`convert`. Nodes without names get some.
+        model, output, overwrite: as :func:`convert`. Nodes without names get some.
+        to: as for :func:`convert`; float16 if it is left out, or the type of ``weights_only`` if that is a scheme.
         checks: inputs and tolerances.
         metric: decides instead of tolerances: called with the outputs of the old and of the new model for each set of
             inputs, all of which it must accept.
@@ -72,11 +74,14 @@ def search(
         ((), 3)
     """
     checks = checks or Validation()
+    if to is None:
+        to = "float16" if not isinstance(options.get("weights_only"), str) else _core.onnx_needs(None, {**options})[1]
     with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as scratch, RuntimeProcess() as runtime:
         if isinstance(model, (str, os.PathLike)):
             if output is None:
                 raise CastError("there is no place for the new model; name it with output=")
             given = os.fspath(model)
+            _check_place(os.fspath(output), overwrite)
         else:
             given = os.path.join(scratch, "model.onnx")
             write_model(model, given)
@@ -84,15 +89,18 @@ def search(
         handed_on = settled(options, "search")
         always = _listed(handed_on.pop("keep_nodes", ()))
         opset: Opset = handed_on.pop("opset", "keep")
+        upgraded: dict[str, Any] = {}
         if opset != "keep" and convert(given, to=to, opset=opset, dry_run=True, **handed_on).rewritten_by_onnx:
-            given, _ = _upgraded(given, opset, to, handed_on, folder)  # once for all attempts
+            given, here = _upgraded(given, opset, to, handed_on, folder)  # once for all attempts
+            upgraded = {"opset_before": here, "rewritten_by_onnx": True}
             opset = "keep"
         handed_on["opset"] = opset
         named, nodes = _named_copy(given, folder)
         target = os.path.join(scratch, "found.onnx") if output is None else os.fspath(output)
         _check_names(always, nodes)
         nodes = [name for name in nodes if name not in always]
-        reference = reference_run(runtime, named, checks)
+        with unnamed(folder):
+            reference = reference_run(runtime, named, checks)
         found = _Search(
             named, nodes, always, folder, to, handed_on, checks, metric, runtime, reference, state, progress
         )
@@ -100,6 +108,7 @@ def search(
         result = convert(
             named, target, to, keep_nodes=[*always, *kept], overwrite=overwrite or output is None, **handed_on
         )
+        result = dataclasses.replace(result, **upgraded)
         if output is None:
             assert not isinstance(model, (str, os.PathLike))
             result = dataclasses.replace(result, path=None, model=read_model(model, target))
@@ -108,6 +117,14 @@ def search(
     return SearchResult(
         kept=(*always, *kept), converted=converted, attempts=found.attempts, resumed=found.resumed, result=result
     )
+
+
+def _check_place(output: str, overwrite: bool) -> None:
+    """Before the attempts, not behind the last."""
+    if os.path.lexists(output) and not overwrite:
+        raise make_error(f"{output}: the file exists already; `overwrite` replaces it", "io", "", output, "", None, errno.EEXIST)
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
+        raise make_error(f"{output}: the folder does not exist", "io", "", output, "", None, errno.ENOENT)
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:
@@ -123,7 +140,6 @@ def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
 def _named_copy(path: str, folder: str) -> tuple[str, list[str]]:
     """A copy whose nodes all have names, with links to its external data; the names, costly nodes first."""
     import onnx
-    from onnx.external_data_helper import uses_external_data
 
     model = onnx.load(path, load_external_data=False)
     graphs = list(graphs_of(model.graph))
@@ -143,18 +159,7 @@ def _named_copy(path: str, folder: str) -> tuple[str, list[str]]:
                 costs[node.name] = costs.get(node.name, 0) + cost
     if not costs:
         raise CastError("the model has no nodes to search")
-    base = os.path.dirname(os.path.abspath(path))
-    tensors = [tensor for graph in graphs_of(model.graph, *model.functions) for tensor in tensors_of(graph)]
-    external = [entry for tensor in tensors if uses_external_data(tensor) for entry in tensor.external_data]
-    for place in {entry.value for entry in external if entry.key == "location"}:
-        if os.path.isabs(place) or ".." in place.split("/"):
-            raise CastError(f"{path}: its external data {place!r} is not below its folder", code="parse")
-        link = os.path.join(folder, place)
-        os.makedirs(os.path.dirname(link), exist_ok=True)
-        try:  # the readers of external data follow no symbolic links
-            os.link(os.path.join(base, place), link)
-        except OSError:
-            shutil.copyfile(os.path.join(base, place), link)
+    link_external_data(model, path, folder)
     copy = os.path.join(folder, "model.onnx")
     onnx.save(model, copy)
     return copy, sorted(costs, key=lambda name: -costs[name])  # stable: the model's order among equals
@@ -248,9 +253,8 @@ class _Search:
         self.outcomes[key] = passed
         self._save()
         if self.progress is not None:
-            converted = len(self.nodes) - len(kept)
             verdict = "passes" if passed else "fails"
-            self.progress(f"attempt {self.attempts}: {converted} of {len(self.nodes)} nodes converted: {verdict}")
+            self.progress(f"attempt {self.attempts}: {len(kept)} of {len(self.nodes)} nodes kept: {verdict}")
         return passed
 
     def _overflows(self) -> bool:
@@ -272,8 +276,9 @@ class _Search:
             return []
         kept = set(self.nodes)
         if not self._passes(kept):
+            advice = "" if self.options.get("keep_io_types") else "; keep_io_types leaves inputs and outputs as they are"
             raise ValidationError(
-                "the accuracy is not reached even with every node kept: inputs, outputs or tolerance do not allow it"
+                f"the accuracy is not reached even with every node kept: inputs, outputs or tolerance do not allow it{advice}"
             )
         left = [self.nodes]
         while left:

@@ -24,6 +24,10 @@ def upgrade(model: ModelProto, wanted: int) -> ModelProto:
     try:
         if model.functions:  # onnx's converter drops them
             model = onnx.inliner.inline_local_functions(model)
+        if model.ir_version < 4:  # whose initializers are inputs, too; many are not, and runtimes take them
+            own = type(model)()
+            own.CopyFrom(model)
+            model, own.ir_version = own, 4
         for graph, node in _nodes(model.graph):
             change = _change(graph, node, here, wanted)
             if change:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import warnings
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -208,11 +210,15 @@ def _arrays_of(given: Mapping[str, Any] | Path) -> dict[str, Any]:
         return dict(given)
     if not isinstance(given, (str, os.PathLike)):
         raise TypeError(f"a set of inputs is a mapping of names to arrays, or the path of an npz file, not {given!r}")
-    file = np.load(given, allow_pickle=False)
-    if not isinstance(file, np.lib.npyio.NpzFile):
-        raise CastError(f"{os.fspath(given)} is no npz file, which has an array for each input")
-    with file:
-        return dict(file)
+    try:
+        file = np.load(given, allow_pickle=False)
+        if isinstance(file, np.lib.npyio.NpzFile):
+            with file:
+                return dict(file)
+        problem = ""
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        problem = f": {error}" if zipfile.is_zipfile(given) else ""
+    raise CastError(f"{os.fspath(given)} is no npz file, which has an array for each input{problem}", code="parse")
 
 
 def reference_run(runtime: RuntimeProcess, source: str, checks: Validation) -> Reference:
@@ -237,15 +243,21 @@ def reference_run(runtime: RuntimeProcess, source: str, checks: Validation) -> R
         found = _random_run(runtime, names, checks)
     if not any(map(_says_something, found.expected)):
         kind = "these inputs" if given is not None else "random inputs"
+        lengths = _or_lengths([] if given is not None else _symbolic(runtime))
         raise ValidationError(
             f"for {kind} all outputs of the old model are zero, infinite or NaN, so that nothing can be compared; "
-            "give inputs of real data with --inputs, inputs= in Python"
+            f"give inputs of real data with --inputs{lengths}"
         )
     return found
 
 
 def _random_run(runtime: RuntimeProcess, names: list[str], checks: Validation) -> Reference:
     problems = []
+    lengths = _symbolic(runtime)
+    unknown = sorted(set(checks.dims) - set(lengths))
+    if unknown:
+        there = f", only {', '.join(map(repr, lengths))}" if lengths else "; none of its lengths has a name"
+        raise CastError(f"no input of the model has the length {unknown[0]!r}{there}", code="invalid_argument")
     for length in (2, 1):
         inputs = random_inputs(runtime, checks.seed, checks.dims, length)
         try:
@@ -253,8 +265,18 @@ def _random_run(runtime: RuntimeProcess, names: list[str], checks: Validation) -
         except RuntimeProblem as problem:
             problems.append(problem)
     raise CastError(
-        f"the old model does not run: {problems[0]}; give inputs, or lengths of dimensions"
+        f"the old model does not run: {problems[0]}; give inputs with --inputs{_or_lengths(lengths)}"
     ) from problems[0]
+
+
+def _symbolic(runtime: RuntimeProcess) -> list[str]:
+    """The names of lengths of inputs."""
+    return list(dict.fromkeys(each for value in runtime.inputs for each in value.shape if isinstance(each, str) and each))
+
+
+def _or_lengths(names: list[str]) -> str:
+    either = f", or the length of {', '.join(map(repr, names))} with --dims" if names else ""
+    return either + f"; in Python inputs={', dims=' if names else ''}"
 
 
 def run_both(source: str, made: str, to: str, checks: Validation) -> tuple[OutputDifference, ...]:

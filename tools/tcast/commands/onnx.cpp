@@ -47,7 +47,8 @@ struct OnnxConvertArguments {
 
 constexpr const char* onnx_examples = R"(Examples:
   tcast onnx convert model.onnx -o model-f16.onnx --to float16
-`tcast onnx convert --help` shows more.)";
+`tcast onnx convert --help` shows more. `python -m tensorcast.onnx` also has search,
+which finds the nodes that must keep their type, and validate.)";
 
 constexpr const char* onnx_convert_examples = R"(Examples:
   tcast onnx convert model.onnx -o model-f16.onnx --to float16 --keep-io-types
@@ -104,13 +105,14 @@ std::string explanation_text(const NodeDecision& decision) {
   return text;
 }
 
-std::string changes_text(const ConvertOutcome& outcome) {
+std::string changes_text(const ConvertOutcome& outcome, bool has_scheme) {
   const bool has_scales =
       std::ranges::any_of(outcome.initializers, [](const InitializerChange& change) { return !change.scheme.empty(); });
   if (has_scales) {
     return fmt::format("{} in {}, {} added", count_text(outcome.initializers.size(), "weight"), name(outcome.to),
                        count_text(outcome.casts_added, "node"));
   }
+  if (has_scheme) return fmt::format("0 weights in {}", name(outcome.to));
   return fmt::format("{} of {} in {}, {} and {} changed, {} added", grouped(outcome.nodes_converted),
                      count_text(outcome.nodes, "node"), name(outcome.to), count_text(outcome.values_changed, "value"),
                      count_text(outcome.initializers_converted, "initializer"),
@@ -166,13 +168,16 @@ std::string notes_text(const ConvertOutcome& outcome) {
 }
 
 // What quantized weights lose: bytes, and the five of the smallest signal to noise ratio.
-std::string weights_text(const ConvertOutcome& outcome) {
+std::string weights_text(const ConvertOutcome& outcome, bool has_scheme) {
   constexpr std::size_t shown = 5;
   std::vector<const InitializerChange*> weights;
   for (const InitializerChange& change : outcome.initializers) {
     if (!change.scheme.empty()) weights.push_back(&change);
   }
-  if (weights.empty()) return {};
+  if (weights.empty()) {
+    const bool has_none = has_scheme && outcome.kept_weights.empty();
+    return has_none ? "  no product takes a constant matrix of float32, float16 or bfloat16\n" : "";
+  }
   std::string text = fmt::format("  weights: {} -> {}\n", bytes_text(outcome.initializer_bytes_before),
                                  bytes_text(outcome.initializer_bytes_after));
   constexpr std::int64_t first_per_axis = 13;
@@ -233,15 +238,16 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
     return exit_done;
   }
   if (arguments.quiet) return exit_done;
+  const bool has_scheme = !request.weights_scheme.empty();
   const bool nothing = outcome->opset_after == outcome->opset_before && outcome->values_changed == 0 &&
                        outcome->casts_added == 0 && outcome->casts_removed == 0 && outcome->calls_inlined == 0;
   print(fmt::format("{}: {}\n", printable(request.dry_run ? request.input : request.output),
-                    !nothing ? changes_text(*outcome)
+                    !nothing ? changes_text(*outcome, has_scheme)
                     : request.opset == tensorcast::onnx::auto_opset
                         ? fmt::format("0 changes, so its opset stays {}", outcome->opset_after)
                         : "0 changes"));
   if (!nothing || request.weights_only) print(notes_text(*outcome));
-  print(weights_text(*outcome));
+  print(weights_text(*outcome, has_scheme));
   print(validation_text(compared));
   for (const NodeDecision& decision : outcome->explained) print(explanation_text(decision));
   return exit_done;

@@ -24,6 +24,8 @@ constexpr std::string_view of_size = "it computes sizes or indices";
 constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.32 crashes when it loads it in the type";
 constexpr std::string_view of_products = "it takes sums of products of integers, which reach beyond the type's range";
 constexpr std::string_view of_angles = "it computes angles of whole numbers, whose digits the type does not have";
+constexpr std::string_view of_fused_products =
+    "ONNX Runtime makes one operator of it and MatMulInteger, in float32 only";
 constexpr std::string_view of_lengths = "it computes with lengths or positions, which may be beyond the type's range";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
 
@@ -65,13 +67,15 @@ class SlotBuilder {
       counts_.resize(model.values.size());
       each_graph(model, [&](const Graph& graph) { hold_counts(graph); });
     }
-    const bool is_16_bit = settings_.to == DType::float16 || settings_.to == DType::bfloat16;
-    if (is_16_bit) {
+    const bool is_for_cpu = settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu;
+    if (is_16_bit() || (is_for_cpu && settings_.to == DType::float64)) {
       each_graph(model, [&](const Graph& graph) { hold_accumulators(graph); });
+    }
+    if (is_16_bit()) {
       angles_.resize(model.values.size());
       each_graph(model, [&](const Graph& graph) { hold_angles(graph); });
     }
-    if (is_16_bit && settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu) {
+    if (is_for_cpu) {
       each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
     }
 
@@ -390,20 +394,24 @@ class SlotBuilder {
     }
   }
 
+  [[nodiscard]] bool is_16_bit() const { return settings_.to == DType::float16 || settings_.to == DType::bfloat16; }
+
   // MatMulInteger and ConvInteger give sums that exceed float16 and the digits of bfloat16. A Cast makes them floats,
-  // and the Mul behind it brings them to their size.
+  // and the Mul behind it brings them to their size. ONNX Runtime makes one operator of these three, if the first is
+  // MatMulInteger, and refuses the model if they are float64.
   void hold_accumulators(const Graph& graph) {
     std::vector<bool> is_sum(model_.values.size());
+    const std::string_view reason = is_16_bit() ? of_products : of_fused_products;
     for (const Node& node : graph.nodes) {
       if (!node.domain.empty() || node.outputs.empty() || node.outputs[0] == no_value) continue;
       const auto takes_sum = [&](ValueId id) { return id != no_value && is_sum[id]; };
-      if (node.op_type == "MatMulInteger" || node.op_type == "ConvInteger") {
+      if (node.op_type == "MatMulInteger" || (node.op_type == "ConvInteger" && is_16_bit())) {
         is_sum[node.outputs[0]] = true;
       } else if (node.op_type == "Cast" && !node.inputs.empty() && takes_sum(node.inputs[0])) {
         is_sum[node.outputs[0]] = true;
-        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, of_products);
+        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, reason);
       } else if (node.op_type == "Mul" && std::ranges::any_of(node.inputs, takes_sum)) {
-        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, of_products);
+        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, reason);
       }
     }
   }
@@ -476,9 +484,10 @@ class SlotBuilder {
     return true;
   }
 
-  // ONNX Runtime 1.24 to 1.32 do not survive loading MatMul of a constant and a 16-bit tensor whose first axis a
-  // Transpose has moved next to the last one, or behind it: its NchwcTransformer finds the new Transpose that
-  // MatmulTransposeFusion makes without its schema. With the Transpose in float32 it loads.
+  // ONNX Runtime 1.24 to 1.32 do not survive loading MatMul of a constant and a tensor whose first axis a Transpose has
+  // moved next to the last one, or behind it, if a Cast stands between them, as it does in 16 bits: its
+  // NchwcTransformer finds the new Transpose that MatmulTransposeFusion makes without its schema. With a 16-bit MatMul
+  // and the Transpose in float32 it loads; in wider types both have one type.
   void hold_crashing(const Graph& graph) {
     const auto is_constant = [&](ValueId id) {
       return id == no_value || model_.values[id].initializer != nullptr || folded_[id];
@@ -495,13 +504,14 @@ class SlotBuilder {
       if (!node.domain.empty() || node.op_type != "MatMul" || node.inputs.size() != 2) continue;
       if (node.inputs[0] == no_value || node.inputs[1] == no_value) continue;
       for (const std::size_t side : {0, 1}) {
-        if (is_constant(node.inputs[1 - side])) hold_rotations(node.inputs[side]);
+        if (is_constant(node.inputs[1 - side])) hold_rotations(node.inputs[side], slots_.node_inputs[node.id][side]);
       }
     }
   }
 
-  // Holds the Transposes that make the value, if together they turn its axes in this way.
-  void hold_rotations(ValueId id) {
+  // Holds the Transposes that make the value, if together they turn its axes in this way, or unites them with
+  // `product`, which takes it.
+  void hold_rotations(ValueId id, SlotId product) {
     std::vector<std::int64_t> axes;  // of the value, by the axes of the first Transpose's input
     std::vector<ValueId> made;
     for (int step = 0; step < max_chain; ++step) {
@@ -531,7 +541,13 @@ class SlotBuilder {
       if (axes[i] != static_cast<std::int64_t>(i) + 1) return;
     }
     if (axes[rank - 2] != 0 && axes[rank - 1] != 0) return;
-    for (const ValueId value : made) slots_.hold(slots_.of_values[value], Hold::runtime, crashes);
+    for (const ValueId value : made) {
+      if (is_16_bit()) {
+        slots_.hold(slots_.of_values[value], Hold::runtime, crashes);
+      } else if (product < exact_type) {
+        slots_.unite(slots_.of_values[value], product);
+      }
+    }
   }
 
   const Model& model_;
