@@ -52,6 +52,8 @@ export interface CastReport {
   sign_lost: number;
   max_abs_error: number;
   max_rel_error: number;
+  signal_power: number;
+  noise_power: number;
   snr_db: number;
   [number: string]: number;
 }

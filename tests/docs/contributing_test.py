@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CONTRIBUTING.md begins with the daily loop, has a row for each layer, and each script in one of three lists."""
 
+import os
 import re
+import signal
+import subprocess
 
 import pytest
 
@@ -31,6 +34,21 @@ def test_each_script_is_in_one_list(source_dir, text):
     helpers = {"scripts/bootstrap", "scripts/make/arm64-root", "scripts/make/openvino-headers"}  # the loop's, and named with zig-target
     assert len(named) == len(set(named))
     assert set(named) == there - helpers
+
+
+def test_each_script_says_more(source_dir):
+    silent = []
+    for folder in ("scripts", "scripts/checks", "scripts/make"):
+        for script in sorted(path for path in (source_dir / folder).iterdir() if path.is_file()):
+            with subprocess.Popen([script, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True) as started:
+                try:
+                    printed, _ = started.communicate(timeout=60)
+                except subprocess.TimeoutExpired:
+                    os.killpg(started.pid, signal.SIGKILL)
+                    printed = ""
+            if started.returncode != 0 or len(printed.split()) < 10:
+                silent.append(f"{script.relative_to(source_dir)}: {started.returncode}")
+    assert silent == []
 
 
 def test_words_that_are_confused_are_side_by_side(text):

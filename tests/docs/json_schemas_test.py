@@ -12,12 +12,15 @@ import pytest
 OTHERS = {
     "types": ["types"],
     "explain": ["explain 0.3 inf --full", "explain 300 --to int8"],
-    "promote": ["promote int4 float32 --rules tensorflow", "promote bool uint64"],
-    "inspect": ["inspect exact.npy", "inspect llama.gguf", "inspect pixels.npy --stats", "inspect exact.npy weights.npy"],
+    "promote": ["promote int4 float32 --rules tensorflow", "promote bool uint64", "promote --table --rules jax"],
+    "inspect": ["inspect exact.npy", "inspect llama.gguf", "inspect pixels.npy --stats", "inspect exact.npy weights.npy",
+                "inspect weights.npy --stats --candidates float4_e2m1fn,q4_k"],
     "convert": ["convert exact.npy -o x.npy --to float8_e5m2 --force --allow-loss", "convert weights.npy -o x.npz --to int8 --out-of-range saturate --force"],
     "onnx casts": ["onnx casts old.onnx"],
+    "onnx diff": ["onnx diff castlike.onnx relu.onnx", "onnx diff old.onnx cast.onnx", "onnx diff cast.onnx cast.onnx"],
     "onnx convert": ["onnx convert cast.onnx -o x.onnx --to bfloat16 --force"],
-    "diff": ["diff weights.npy x.npz"],
+    "diff": ["diff weights.npy x.npz", "diff exact.npy pixels.npy", "diff pixels.npy pixels.npy --all", "diff weights.npy weights.npy --all",
+             "diff model.safetensors kinds/mixed.npz"],
 }
 
 
