@@ -395,6 +395,10 @@ struct ConvertOutcome {
   bool resumed = false;  // an earlier run had begun the conversion
 };
 
+// Checks a request for what no file decides: values, and options that contradict each other or are of use with others
+// only. convert_file() begins with it. Errors: invalid_argument, unsupported (a type that nothing is cast to).
+[[nodiscard]] TENSORCAST_API Result<void> check_request(const ConvertRequest& request);
+
 // Converts the file `request.input` to `request.output`; convert() of checkpoint.hpp also takes folders. The output
 // appears under its name only when it is complete and synced; on any error, cancellation or crash nothing is left and
 // an old file stays as it was. Output may equal input. Memory is bounded: about 64 MiB plus the headers, whatever the

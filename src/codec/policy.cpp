@@ -153,14 +153,19 @@ int opset_of(const CastOptions& options) { return options.opset == 0 ? newest_kn
 
 }  // namespace
 
-Result<void> check_options(const CastOptions& options, DType from, DType to) {
+Result<void> check_values(const CastOptions& options) {
   if (!are_right(options)) return wrong_value(options);
-  const int opset = opset_of(options);
-  TRY(check_types(from, to, opset));
-  if (!has_attributes(options, opset)) return newer_attribute(options, opset);
   if (options.seed != 0 && options.rounding != Rounding::stochastic) {
     return invalid(formatted("seed is {}, but only rounding=stochastic has one", options.seed));
   }
+  return {};
+}
+
+Result<void> check_options(const CastOptions& options, DType from, DType to) {
+  TRY(check_values(options));
+  const int opset = opset_of(options);
+  TRY(check_types(from, to, opset));
+  if (!has_attributes(options, opset)) return newer_attribute(options, opset);
   const bool has_two = options.rounding != Rounding::automatic && options.round_mode != CastOptions{}.round_mode;
   if (has_two && to == DType::float8_e8m0fnu) {
     return invalid("round_mode must not be given with rounding, which says how float8_e8m0fnu is rounded, too");

@@ -78,6 +78,9 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
+// Checks what no type decides: values, and that a seed goes with stochastic rounding. Errors: invalid_argument.
+[[nodiscard]] Result<void> check_values(const CastOptions& options);
+
 // Checks the options against sections 1 and 2 of docs/semantics.md: types and attributes of the version.
 // Errors: invalid_argument (option values), unsupported (naming the opset that introduced the type or attribute).
 [[nodiscard]] Result<void> check_options(const CastOptions& options, DType from, DType to);

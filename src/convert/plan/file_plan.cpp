@@ -95,17 +95,12 @@ class Planner final : public TensorPlanner {
         selection_(std::move(selection)),
         written_(std::move(written)) {}
 
-  [[nodiscard]] Result<void> check_request() const {
-    TRY(check_respelling(request_));
-    TRY(check_quantizing(request_));
+  [[nodiscard]] Result<void> check_patterns() const {
     const bool has_type = selection_.has_target();
     const bool has_patterns = !request_.include.empty() || !request_.exclude.empty();
     if (!has_type && has_patterns && !extracting_) {
       return invalid("there is no type to convert to",
                      "`to` names one for floating-point tensors, rules name one for tensors whose name matches");
-    }
-    if (!(request_.zero_limit >= 0.0 && request_.zero_limit <= 1.0)) {
-      return invalid(fmt::format("`zero_limit` is a share from 0 to 1, not {}", request_.zero_limit));
     }
     return {};
   }
@@ -544,12 +539,12 @@ Result<void> check_layers_described(std::span<const PlannedTensor> tensors, cons
 
 Result<std::unique_ptr<TensorPlanner>> TensorPlanner::create(const ConvertRequest& request, const Format& input_format,
                                                              const Format& output_format) {
-  if (request.to != DType::undefined) TRY(check_castable(request.to));
+  TRY(check_request(request));
   Selection selection = TRY(Selection::compile(request, input_format));
   OutputNames written = TRY(OutputNames::compile(request.filter));
   auto planner =
       std::make_unique<Planner>(request, input_format, output_format, std::move(selection), std::move(written));
-  TRY(planner->check_request());
+  TRY(planner->check_patterns());
   return std::unique_ptr<TensorPlanner>(std::move(planner));
 }
 

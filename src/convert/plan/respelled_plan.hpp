@@ -9,12 +9,6 @@
 
 namespace tensorcast::file_conversion {
 
-// Checks that a request respells and asks for nothing that contradicts it. Errors: invalid_argument.
-[[nodiscard]] Result<void> check_respelling(const ConvertRequest& request);
-
-// Checks that options of schemes go with one, and with nothing that contradicts it. Errors: invalid_argument.
-[[nodiscard]] Result<void> check_quantizing(const ConvertRequest& request);
-
 // Why a layer is written as it is, in words. `scheme`: what it was, if its codes stay.
 [[nodiscard]] std::string words_of(const quantized::RespelledLayer& layer, const std::string& scheme);
 

@@ -391,6 +391,7 @@ int convert_all(ConvertArguments& arguments) {
   for (const std::string& path : arguments.rule_files) {
     if (const Result<void> added = add_rules(path, arguments.request); !added) return fail(added.error());
   }
+  if (const Result<void> right = tensorcast::check_request(arguments.request); !right) return misuse(right.error());
   if (!arguments.quiet) warn_of_namesake(targets_of(arguments.request));
   return arguments.outputs.empty() ? convert(arguments) : FolderConversion(arguments).run();
 }

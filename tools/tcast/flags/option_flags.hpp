@@ -41,7 +41,7 @@ CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Ty
     return repeatable(app.add_option(name, target, help + "; repeatable"))->option_text(value_name(option));
   } else {
     static_assert(std::is_same_v<Value, std::uint64_t>);
-    return app.add_option(name, target, help)->check(not_negative())->option_text(value_name(option));
+    return add_count(app, name, target, help)->option_text(value_name(option));
   }
 }
 

@@ -61,6 +61,14 @@ CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target
   return add_read(app, name, target, help, read)->option_text("N");
 }
 
+CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help) {
+  return add_read(app, name, target, help, [](const std::string& text, std::uint64_t& value) {
+    const std::optional<std::uint64_t> number = tensorcast::parse_whole<std::uint64_t>(text);
+    value = number.value_or(value);
+    return number ? std::string() : fmt::format("\"{}\" is not a whole number from 0 to {}", text, UINT64_MAX);
+  });
+}
+
 CLI::Option* add_truth(CLI::App& app, const std::string& name, bool& target, const std::string& help) {
   const auto read = [](const std::string& word, bool& value) {
     const std::optional<bool> parsed = parse_bool(word);

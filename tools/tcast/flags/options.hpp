@@ -78,6 +78,7 @@ CLI::Option* add_read_all(CLI::App& app, const std::string& names, Value& target
   return repeatable(app.add_option_function<std::vector<std::string>>(names, take, help))->check(check(complaint));
 }
 
+CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help);
 CLI::Option* add_checked_int(CLI::App& app, const std::string& name, int& target, int low, int high,
                              const std::string& help);
 // Adds --NAME true|false and --no-NAME.

@@ -145,4 +145,6 @@ int misuse(std::string_view message, std::string_view hint) {
   return exit_usage;
 }
 
+int misuse(const tensorcast::Error& error) { return misuse(error.message, with_options(error.hint)); }
+
 }  // namespace tcast

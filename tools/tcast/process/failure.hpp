@@ -44,5 +44,6 @@ void warn_of_loss(std::string_view message, std::string_view hint = {});
 
 // Like fail(), for a wrong command line. Returns exit_usage.
 int misuse(std::string_view message, std::string_view hint = {});
+int misuse(const tensorcast::Error& error);
 
 }  // namespace tcast
