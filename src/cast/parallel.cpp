@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dtype/float_environment.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/platform.hpp"
 #include "kernels/byte_table/six_bit_table.hpp"
@@ -128,6 +129,7 @@ void run_tasks(std::size_t tasks, const Execution& execution, const std::functio
   const auto guarded_task = [&](std::size_t i) noexcept {
     if (execution.executor != nullptr && (i >= tasks || has_begun[i].test_and_set())) return;
     const AtEnd counted(ended);
+    const DefaultFloatEnvironment environment;  // threads have that of whoever started them first
     if (has_thrown.load(std::memory_order_relaxed)) return;
     try {
       task(i);

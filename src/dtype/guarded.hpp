@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "dtype/float_environment.hpp"
 #include "dtype/platform.hpp"
 #include "tensorcast/error.hpp"
 
@@ -21,10 +22,12 @@ inline namespace TENSORCAST_ABI {
 
 #if TENSORCAST_HAS_EXCEPTIONS
 
-// Returns what `body` returns, a Result, or an Error if `body` throws a std::exception.
+// Returns what `body` returns in the default floating-point environment, a Result, or an Error if `body` throws a
+// std::exception.
 // Other exceptions pass: they come from a caller's callback, or from pthread_exit(), which must not be caught.
 template <class Body>
 [[nodiscard]] auto guarded(Body&& body) -> decltype(std::forward<Body>(body)()) {
+  const DefaultFloatEnvironment environment;
   try {
     return std::forward<Body>(body)();
   } catch (const std::exception& thrown) {
@@ -35,6 +38,7 @@ template <class Body>
 // As guarded(). The error of an exception names the file that `body` works on.
 template <class Body>
 [[nodiscard]] auto guarded(const std::string& file, Body&& body) -> decltype(std::forward<Body>(body)()) {
+  const DefaultFloatEnvironment environment;
   try {
     return std::forward<Body>(body)();
   } catch (const std::exception& thrown) {
@@ -46,6 +50,7 @@ template <class Body>
 
 template <class Body>
 [[nodiscard]] auto guarded(Body&& body) -> decltype(std::forward<Body>(body)()) {
+  const DefaultFloatEnvironment environment;
   return std::forward<Body>(body)();
 }
 

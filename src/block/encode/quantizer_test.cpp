@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
+#include <cmath>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +44,38 @@ TEST(Quantizer, GivesPiecesOfZerosTheScalesOfTheWhole) {
   QuantizedTensor rows;
   ASSERT_TRUE(quantizer->run(2, 1, reinterpret_cast<const std::byte*>(zeros.data()), rows, {.threads = 1}));
   EXPECT_EQ(std::vector(rows.scales.begin(), rows.scales.end()), std::vector(2, std::byte{127}));
+}
+
+// Rounded up, down or toward zero by the caller, a program's numbers are its own.
+TEST(Quantizer, DoesNotDependOnTheCallersRounding) {
+  constexpr std::int64_t rows = 3, columns = 512;
+  std::vector<float> numbers(rows * columns);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = std::ldexp(static_cast<float>(i * 2654435761U % 65521) - 32760.0F, static_cast<int>(i % 6) - 20);
+  }
+  const TensorView weight{DType::float32, {rows, columns}, std::as_bytes(std::span(numbers))};
+  const auto decoded = [&](const QuantizedTensor& tensor) {
+    std::vector<float> result(numbers.size());
+    EXPECT_TRUE(
+        dequantize(tensor.tensor(), 0, {DType::float32, {rows, columns}, std::as_writable_bytes(std::span(result))}));
+    return result;
+  };
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    const Result<QuantizedTensor> expected = quantize(weight, recipe.scheme, {.recipe = recipe.recipe});
+    ASSERT_TRUE(expected) << recipe.scheme;
+    const std::vector<float> expected_numbers = decoded(*expected);
+    for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+      std::fesetround(mode);
+      const Result<QuantizedTensor> got = quantize(weight, recipe.scheme, {.recipe = recipe.recipe});
+      const std::vector<float> got_numbers = decoded(*expected);
+      EXPECT_EQ(std::fegetround(), mode);
+      std::fesetround(FE_TONEAREST);
+      ASSERT_TRUE(got);
+      EXPECT_TRUE(got->codes == expected->codes && got->scales == expected->scales) << recipe.scheme << recipe.recipe;
+      EXPECT_EQ(got->global_scale, expected->global_scale) << recipe.scheme;
+      EXPECT_EQ(std::memcmp(got_numbers.data(), expected_numbers.data(), got_numbers.size() * sizeof(float)), 0);
+    }
+  }
 }
 
 }  // namespace
