@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "codec/policy.hpp"
 #include "convert/select/tensor_selection.hpp"
 #include "dtype/dtype_table.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
+#include "quantized/rewrite/quantizing_plan.hpp"
 #include "quantized/rewrite/target_options.hpp"
 #include "tensorcast/file.hpp"
 
@@ -66,7 +69,13 @@ Result<void> check_quantizing(const ConvertRequest& request) {
   if (!request.filter.rename.empty()) {
     return fail("`rename` is not for models that are quantized, whose configuration has names", "rename first");
   }
-  return {};
+  if (request.budget != 0.0 || !request.mix.empty()) return {};  // they choose schemes
+  std::vector<std::string_view> schemes;
+  if (!request.scheme.empty()) schemes.push_back(request.scheme);
+  for (const ConvertRule& rule : request.rules) {
+    if (!rule.scheme.empty()) schemes.push_back(rule.scheme);
+  }
+  return quantized::check_scheme_options(request, schemes);
 }
 
 }  // namespace
