@@ -135,7 +135,7 @@ def test_weights_are_what_numpy_makes_of_them(convert, tmp_path, scheme, graph, 
 
 @pytest.mark.parametrize("scheme", FIRST)
 def test_the_opset_that_a_scheme_needs(run_tcast, tmp_path, scheme):
-    onnx.save(model_of(MATMUL, weight((32, 8)), FIRST[scheme] - 1 if scheme != "int8" else 9), tmp_path / "m.onnx")
+    onnx.save(model_of(MATMUL, weight((128, 8)), FIRST[scheme] - 1 if scheme != "int8" else 9), tmp_path / "m.onnx")
     done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--weights-only", scheme)
     first = FIRST[scheme] if scheme != "int8" else 10
     assert done.returncode == 1 and not (tmp_path / "o.onnx").exists()
