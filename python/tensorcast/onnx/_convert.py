@@ -134,14 +134,13 @@ def _upgraded(source: str, opset: Opset, to: Any, options: dict[str, Any], folde
         return source, here
     load_small_external_data(model, source)
     outside = external_tensors(model)
+    upgraded = None
     try:
         upgraded = upgrade(model, wanted)
-        reads = not outside <= external_tensors(upgraded)
     except CastError:
         if not outside:
             raise
-        reads = True
-    if reads:  # of an old onnx, which reads external data or loses it
+    if upgraded is None or not outside <= external_tensors(upgraded):  # an old onnx reads external data, or loses it
         upgraded = upgrade(onnx.load(source), wanted)
     path = os.path.join(folder, "upgraded.onnx")
     link_external_data(upgraded, source, folder)
