@@ -135,9 +135,10 @@ struct TensorDifference {
   bool equal = false;  // type, shape and, unless only headers are compared, every value, NaN with NaN
   // Compared as float64, if both have numbers and the same shape.
   bool compared = false;
-  bool decoded = false;  // of onnx::diff(): as DequantizeLinear decodes the codes of one or both
-  bool undecodable =
-      false;  // of onnx::diff(): codes of one are not compared with numbers, or other codes, of the other
+  // Of onnx::diff(): compared as DequantizeLinear decodes the codes of one or both.
+  bool decoded = false;
+  // Of onnx::diff(): codes of one are not compared with numbers, or other codes, of the other.
+  bool undecodable = false;
   std::uint64_t count = 0;
   std::uint64_t different = 0;  // elements
   // Of the differing ones: infinite in `b` only, or of another sign there; infinite in `a` only; the same for NaN.

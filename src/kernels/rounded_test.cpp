@@ -11,11 +11,8 @@
 
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
+#include "dtype/float_environment.hpp"
 #include "kernels/ops.hpp"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace tensorcast::kernels {
 namespace {
@@ -109,10 +106,10 @@ TEST(RoundedConversion, DoesNotDependOnTheCallersEnvironment) {
             std::vector<std::byte> wanted(storage_bytes(row(to), count)), found(wanted.size());
             ASSERT_TRUE(codec::reference_cast(source.data(), from, wanted.data(), to, count, policy, 0).ok());
             const RoundedConversion conversion(target, from, to, policy);
-            const unsigned before = _mm_getcsr();
-            _mm_setcsr(before | mode);
+            const FloatEnvironment before = float_environment();
+            restore(before | mode);
             conversion.run(source.data(), found.data(), count, 0);
-            _mm_setcsr(before);
+            restore(before);
             ASSERT_EQ(found, wanted) << name(target) << ": " << name(from) << " to " << name(to) << " by word "
                                      << static_cast<int>(word) << " with MXCSR " << mode;
           }

@@ -18,13 +18,10 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
+#include "dtype/float_environment.hpp"
 #include "kernels/kernel.hpp"
 #include "options/cast_report.hpp"
 #include "report/code_outcome.hpp"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace tensorcast::report {
 namespace {
@@ -195,9 +192,9 @@ TEST(Report, DoesNotDependOnTheCallersEnvironment) {
     const codec::Policy policy = codec::policy_of({}, DType::bfloat16, to);
     convert(whole, policy);
     const CastReport expected = report_of(active_target(), whole, policy, 8192);
-    _mm_setcsr(_mm_getcsr() ^ 0x8040);
+    restore(float_environment() ^ 0x8040);
     const CastReport got = report_of(active_target(), whole, policy, 8192);
-    _mm_setcsr(_mm_getcsr() ^ 0x8040);
+    restore(float_environment() ^ 0x8040);
     EXPECT_TRUE(are_same(got, expected)) << name(to);
   }
 }
