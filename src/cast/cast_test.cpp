@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "cast/conversion.hpp"
 #include "codec/reference_cast.hpp"
+#include "dtype/float_environment.hpp"
 #include "report/reporter.hpp"
 
 namespace tensorcast {
@@ -160,6 +162,38 @@ TEST(Cast, ThreadsChangeNeitherBitsNorReport) {
     EXPECT_EQ(report_one.inexact, report_many.inexact);
   }
 }
+
+#if defined(__x86_64__)
+
+// The caller may round up, and flush subnormal numbers: the ends of ranges, such as float8_e8m0fnu's in float32, stay.
+TEST(Cast, ReportsAndRefusesWhateverTheCallersEnvironment) {
+  constexpr unsigned flushes_and_rounds_up = 0xc040;
+  constexpr std::int64_t shape[] = {65536};
+  std::vector<std::uint16_t> codes(65536);
+  std::iota(codes.begin(), codes.end(), std::uint16_t{0});
+  for (const DType to : all_dtypes()) {
+    if (to == DType::string) continue;
+    std::vector<std::byte> target(storage_bytes(to, codes.size())), again(target.size());
+    CastReport expected, report;
+    ASSERT_TRUE(cast(view(DType::bfloat16, codes, shape), {to, shape, target}, {}, expected).ok());
+    const CastOptions strict = {.out_of_range = OutOfRange::error};
+    const Result<void> refused = cast(view(DType::bfloat16, codes, shape), {to, shape, again}, strict);
+    restore(float_environment() ^ flushes_and_rounds_up);
+    const Result<void> done = cast(view(DType::bfloat16, codes, shape), {to, shape, again}, {}, report);
+    const Result<void> refused_again = cast(view(DType::bfloat16, codes, shape), {to, shape, target}, strict);
+    restore(float_environment() ^ flushes_and_rounds_up);
+    ASSERT_TRUE(done.ok());
+    ASSERT_TRUE(cast(view(DType::bfloat16, codes, shape), {to, shape, target}, {}).ok());
+    EXPECT_EQ(again, target) << name(to);
+    EXPECT_EQ(std::memcmp(&report, &expected, sizeof report), 0) << name(to);
+    ASSERT_EQ(refused_again.ok(), refused.ok()) << name(to);
+    if (!refused) {
+      EXPECT_EQ(refused_again.error().message, refused.error().message);
+    }
+  }
+}
+
+#endif
 
 struct Placed {
   std::vector<std::byte> bytes;  // with a line of guards before and behind

@@ -75,6 +75,9 @@ RoundedConversion::RoundedConversion(Target target, DType from, DType to, const 
     if (!is_stochastic || to != DType::float16) encode_by_word_ = ops.find_encode_by_word(DType::float32, to);
   }
   if (encode_by_word_ != nullptr) {
+    if (is_integer(source) && source.bits == 64 && narrow_ == nullptr) {
+      narrow_ = source.is_signed ? ops.rounders->int64_limited : ops.rounders->uint64_limited;
+    }
     if (narrow_ == nullptr && from != DType::float32) decode_ = find_kernel(target, from, DType::float32)->run;
     return;
   }

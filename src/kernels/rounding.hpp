@@ -32,7 +32,8 @@ using RoundFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count
 // Numbers as those of a narrower type, rounded to odd: a later rounding to fewer bits has the result of one rounding.
 using NarrowFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
 
-// A float type to another type by the policy's word. `random`: a word for each number of stochastic rounding, else null.
+// A float type to another type by the policy's word. `random`: a word for each number of stochastic rounding, else
+// null.
 using EncodeByWordFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy,
                                 const std::uint32_t* random);
 
@@ -43,6 +44,8 @@ struct Rounders {
   RoundFn int64 = nullptr, uint64 = nullptr;  // to float64
   NarrowFn int64_to_float64 = nullptr, uint64_to_float64 = nullptr;
   NarrowFn int64_to_float32 = nullptr, uint64_to_float32 = nullptr;
+  // To float32, for types of numbers below 2^24; null where the whole conversion is faster.
+  NarrowFn int64_limited = nullptr, uint64_limited = nullptr;
   NarrowFn int32_to_float32 = nullptr, uint32_to_float32 = nullptr;
   NarrowFn float64_to_float32 = nullptr;
 };

@@ -54,17 +54,13 @@ kernels::Interval numbers_within(const kernels::Range<Number>& range) {
           .high = std::min(std::nextafter(range.above, -infinity), largest)};
 }
 
-// By bits, as callers may read subnormal numbers as zero. -0 and NaN are not below zero.
 template <class Number>
 std::uint64_t count_below_zero(const std::byte* numbers, std::size_t count) {
-  using Bits = std::conditional_t<sizeof(Number) == 4, std::uint32_t, std::uint64_t>;
-  constexpr Bits negative_zero = Bits{1} << (sizeof(Bits) * 8 - 1);
-  constexpr auto infinity = std::bit_cast<Bits>(std::numeric_limits<Number>::infinity());
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    Bits bits;
-    std::memcpy(&bits, numbers + i * sizeof bits, sizeof bits);
-    below += static_cast<Bits>(bits - negative_zero - 1) < infinity ? 1 : 0;
+    Number x;
+    std::memcpy(&x, numbers + i * sizeof x, sizeof x);
+    below += x < Number{0} ? 1 : 0;
   }
   return below;
 }

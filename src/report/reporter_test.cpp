@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
-#include "dtype/float_environment.hpp"
 #include "kernels/kernel.hpp"
 #include "options/cast_report.hpp"
 #include "report/code_outcome.hpp"
@@ -178,28 +177,6 @@ TEST(Report, SlowOfEveryCodeOf16Bits) {
     }
   }
 }
-
-#if defined(__x86_64__)
-
-// The caller may flush subnormal numbers to zero: the ends of ranges, such as float8_e8m0fnu's in float32, stay.
-TEST(Report, DoesNotDependOnTheCallersEnvironment) {
-  std::vector<std::uint16_t> codes(65536);
-  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint16_t>(i);
-  const auto* const source = reinterpret_cast<const std::byte*>(codes.data());
-  for (const DType to : numeric_types()) {
-    std::vector<std::byte> target(storage_bytes(to, codes.size()));
-    const Conversion whole{source, DType::bfloat16, target.data(), to, codes.size()};
-    const codec::Policy policy = codec::policy_of({}, DType::bfloat16, to);
-    convert(whole, policy);
-    const CastReport expected = report_of(active_target(), whole, policy, 8192);
-    restore(float_environment() ^ 0x8040);
-    const CastReport got = report_of(active_target(), whole, policy, 8192);
-    restore(float_environment() ^ 0x8040);
-    EXPECT_TRUE(are_same(got, expected)) << name(to);
-  }
-}
-
-#endif
 
 TEST(Report, SlowOfManyNarrowElements) {
   for (const DType from : numeric_types()) {

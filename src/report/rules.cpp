@@ -26,9 +26,8 @@ DoubleDouble sum_of(double larger, double smaller) {
   return {.high = high, .low = smaller - (high - larger)};
 }
 
-// A sum of two float64 just above or below the end of a range: no product of two float64 lies between them. The step
-// from zero is a normal number, as callers may flush subnormal ones to zero.
-constexpr double step = std::numeric_limits<double>::min();
+// A sum of two float64 just above or below the end of a range: no product of two float64 lies between them.
+constexpr double step = std::numeric_limits<double>::denorm_min();
 DoubleDouble just_above(DoubleDouble x) { return {x.high, x.low == 0.0 ? step : std::nextafter(x.low, infinity)}; }
 DoubleDouble just_below(DoubleDouble x) { return {x.high, x.low == 0.0 ? -step : std::nextafter(x.low, -infinity)}; }
 
@@ -73,24 +72,11 @@ kernels::Interval plain_numbers(const DTypeRow& target) {
           .high = std::min(facts(target.id).largest, largest_float32)};
 }
 
-template <class Number>
-Number from_subnormal(DoubleDouble bound) {
-  using Bits = std::conditional_t<sizeof(Number) == 4, std::uint32_t, std::uint64_t>;
-  constexpr DType number = sizeof(Number) == 4 ? DType::float32 : DType::float64;
-  const std::uint64_t bits =
-      codec::cast_code(DType::float64, std::bit_cast<std::uint64_t>(bound.high), number, {}).bits;
-  const auto nearest = std::bit_cast<Number>(static_cast<Bits>(bits));
-  return bound.low > 0.0 ? std::nextafter(nearest, std::numeric_limits<Number>::infinity()) : nearest;
-}
-
 // The first number of a type that is not below `bound`. NaN stays.
 template <class Number>
 Number first_from(DoubleDouble bound) {
   constexpr auto no_number = std::numeric_limits<Number>::infinity();
   if (bound.high > static_cast<double>(std::numeric_limits<Number>::max())) return no_number;
-  constexpr auto least = static_cast<double>(std::numeric_limits<Number>::min());
-  // float8_e8m0fnu's, an exact number of float32 that callers may flush to zero.
-  if (bound.high != 0.0 && std::fabs(bound.high) < least) return from_subnormal<Number>(bound);
   const auto nearest = static_cast<Number>(bound.high);
   const double rest = (bound.high - static_cast<double>(nearest)) + bound.low;
   return rest > 0.0 ? std::nextafter(nearest, no_number) : nearest;

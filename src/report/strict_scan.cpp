@@ -27,7 +27,8 @@ Interval accepted_numbers(DType to, const codec::Policy& policy, const kernels::
   constexpr Number infinity = std::numeric_limits<Number>::infinity(), largest = std::numeric_limits<Number>::max();
   const DTypeRow& target = row(to);
   Interval accepted = {-largest, largest};
-  // The lowest of a float without zero is subnormal in float32, and callers may flush subnormal numbers to zero.
+  // Zero is out of the range of a float without zero, whose lowest number is subnormal in float32; a quotient by the
+  // scale may reach zero.
   const bool is_positive = target.family == Family::floating && !target.format.has_zero;
   constexpr double least = std::numeric_limits<Number>::min();
   if (policy.range == RangeRule::error) {

@@ -164,8 +164,7 @@ class WordOfIntegerEncoder {
   }
   SIMD_INLINE static F32 rounded(F32 x, const std::uint32_t* random) {
     const I32 sign = as<I32>(x) & INT32_MIN;
-    const F32 size = as<F32>(as<I32>(x) ^ sign), nearest = round_to_integer(size);
-    const F32 cut = select(less(size, nearest), nearest - 1.0F, nearest);
+    const F32 size = as<F32>(as<I32>(x) ^ sign), cut = round_to_integer<Rounding::toward_negative>(size);
     const F32 result = select(carries(size - cut, splat(0x1p32F), random), cut + 1.0F, cut);
     return as<F32>(as<I32>(result) | sign);
   }

@@ -92,13 +92,12 @@ SIMD_INLINE Lanes round_by_word(Lanes x, Rounding word) {
     const Bits sign = as<Bits>(x) & as<Bits>(splat(Number{-0.0}));
     return x + as<Lanes>(as<Bits>(splat(before_half)) | sign);
   }
-  const Lanes nearest = round_to_integer(x);
-  if (word == Rounding::toward_positive) return select(less(nearest, x), nearest + Number{1}, nearest);
-  if (word == Rounding::toward_negative) return select(less(x, nearest), nearest - Number{1}, nearest);
-  const Lanes half = nearest * Number{0.5};  // to odd
-  const auto is_odd = not_equal(half, round_to_integer(half));
-  const Lanes other = nearest + select(less(nearest, x), splat(Number{1}), splat(Number{-1}));
-  return select(mask_and_not(not_equal(nearest, x), is_odd), other, nearest);
+  const Lanes above = round_to_integer<Rounding::toward_positive>(x);
+  if (word == Rounding::toward_positive) return above;
+  const Lanes below = round_to_integer<Rounding::toward_negative>(x);
+  if (word == Rounding::toward_negative) return below;
+  const Lanes half = below * Number{0.5};  // to odd
+  return select(not_equal(half, round_to_integer(half)), below, above);
 }
 
 // Floats to integers. Options are tested in branches that go the same way for the whole call. `by_word`: the policy's

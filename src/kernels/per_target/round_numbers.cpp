@@ -287,6 +287,17 @@ template <bool is_signed>
   });
 }
 
+// Whether the CPU has no conversion of 64-bit lanes, which would be faster.
+constexpr bool limits_long = kRegisterBytes == 32;
+
+// Right below 2^24. What is above stays above, which is enough for types that end below.
+template <bool is_signed>
+[[gnu::noinline]] void long_to_limited_float32(const std::byte* src, std::byte* dst, std::size_t count) {
+  narrow_each<8, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
+    store(out, to_f32_clamped<is_signed>({load<I64>(in), load<I64>(in + kRegisterBytes)}));
+  });
+}
+
 template <bool is_signed>
 [[gnu::noinline]] void int_to_float32(const std::byte* src, std::byte* dst, std::size_t count) {
   narrow_each<4, 4>(src, dst, count, [](const std::byte* in, std::byte* out) {
@@ -397,19 +408,22 @@ template <int chains>
 
 }  // namespace
 
-extern constexpr Rounders rounders = {.float32 = round_numbers<Rounder, float>,
-                                      .float64 = round_numbers<Rounder, double>,
-                                      .int32 = round_integers<std::int32_t>,
-                                      .uint32 = round_integers<std::uint32_t>,
-                                      .int64 = round_integers<std::int64_t>,
-                                      .uint64 = round_integers<std::uint64_t>,
-                                      .int64_to_float64 = run_narrow<long_to_float64<true>>,
-                                      .uint64_to_float64 = run_narrow<long_to_float64<false>>,
-                                      .int64_to_float32 = run_narrow<long_to_float32<true>>,
-                                      .uint64_to_float32 = run_narrow<long_to_float32<false>>,
-                                      .int32_to_float32 = run_narrow<int_to_float32<true>>,
-                                      .uint32_to_float32 = run_narrow<int_to_float32<false>>,
-                                      .float64_to_float32 = run_narrow<double_to_float32>};
+extern constexpr Rounders rounders = {
+    .float32 = round_numbers<Rounder, float>,
+    .float64 = round_numbers<Rounder, double>,
+    .int32 = round_integers<std::int32_t>,
+    .uint32 = round_integers<std::uint32_t>,
+    .int64 = round_integers<std::int64_t>,
+    .uint64 = round_integers<std::uint64_t>,
+    .int64_to_float64 = run_narrow<long_to_float64<true>>,
+    .uint64_to_float64 = run_narrow<long_to_float64<false>>,
+    .int64_to_float32 = run_narrow<long_to_float32<true>>,
+    .uint64_to_float32 = run_narrow<long_to_float32<false>>,
+    .int64_limited = limits_long ? run_narrow<long_to_limited_float32<true>> : nullptr,
+    .uint64_limited = limits_long ? run_narrow<long_to_limited_float32<false>> : nullptr,
+    .int32_to_float32 = run_narrow<int_to_float32<true>>,
+    .uint32_to_float32 = run_narrow<int_to_float32<false>>,
+    .float64_to_float32 = run_narrow<double_to_float32>};
 
 void random_words(std::uint64_t seed, std::uint64_t first_block, std::size_t blocks, std::uint32_t* words) {
   const PhiloxKeys keys(seed);

@@ -2,7 +2,7 @@
 // The vocabulary of simd.hpp for AVX2, FMA and F16C.
 #pragma once
 
-#include <immintrin.h>
+#include "kernels/simd/intrinsics.hpp"
 
 #define TENSORCAST_REGISTER_BYTES 32
 #include "kernels/simd/without_64_bit.hpp"
@@ -70,11 +70,13 @@ SIMD_INLINE F32 narrow(F64x2 x) {
   const __m128 hi = _mm256_cvtpd_ps((__m256d)x.hi);
   return (F32)_mm256_insertf128_ps(_mm256_castps128_ps256(lo), hi, 1);
 }
+template <Rounding word = Rounding::nearest_even>
 SIMD_INLINE F32 round_to_integer(F32 x) {
-  return (F32)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (F32)_mm256_round_ps((__m256)x, rounding_mode(word));
 }
+template <Rounding word = Rounding::nearest_even>
 SIMD_INLINE F64 round_to_integer(F64 x) {
-  return (F64)_mm256_round_pd((__m256d)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (F64)_mm256_round_pd((__m256d)x, rounding_mode(word));
 }
 
 // --- Integer to integer

@@ -167,11 +167,13 @@ SIMD_INLINE __m256 narrow_odd_half(F64 x) {
 }
 SIMD_INLINE F32 narrow_odd(F64x2 x) { return join(narrow_odd_half(x.lo), narrow_odd_half(x.hi)); }
 
+template <Rounding word = Rounding::nearest_even>
 SIMD_INLINE F32 round_to_integer(F32 x) {
-  return (F32)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (F32)_mm512_roundscale_ps((__m512)x, rounding_mode(word));
 }
+template <Rounding word = Rounding::nearest_even>
 SIMD_INLINE F64 round_to_integer(F64 x) {
-  return (F64)_mm512_roundscale_pd((__m512d)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (F64)_mm512_roundscale_pd((__m512d)x, rounding_mode(word));
 }
 
 // --- Integer to float

@@ -10,16 +10,16 @@ namespace tensorcast::kernels::TENSORCAST_TARGET {
 
 inline constexpr bool has_directed_float16 = true;
 
-template <int mode>
+template <Rounding word>
 SIMD_INLINE U16h float16_codes_by(F32 x) {
 #if TENSORCAST_TARGET_LEVEL >= 2
-  return (U16h)_mm512_cvtps_ph((__m512)x, mode | _MM_FROUND_NO_EXC);
+  return (U16h)_mm512_cvtps_ph((__m512)x, rounding_mode(word));
 #else
-  return (U16h)_mm256_cvtps_ph((__m256)x, mode | _MM_FROUND_NO_EXC);
+  return (U16h)_mm256_cvtps_ph((__m256)x, rounding_mode(word));
 #endif
 }
-SIMD_INLINE U16h float16_codes_to_zero(F32 x) { return float16_codes_by<_MM_FROUND_TO_ZERO>(x); }
-SIMD_INLINE U16h float16_codes_up(F32 x) { return float16_codes_by<_MM_FROUND_TO_POS_INF>(x); }
+SIMD_INLINE U16h float16_codes_to_zero(F32 x) { return float16_codes_by<Rounding::toward_zero>(x); }
+SIMD_INLINE U16h float16_codes_up(F32 x) { return float16_codes_by<Rounding::toward_positive>(x); }
 
 #else
 

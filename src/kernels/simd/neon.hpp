@@ -57,8 +57,18 @@ SIMD_INLINE F32 narrow(F64x2 x) { return (F32)vcvt_high_f32_f64(vcvt_f32_f64((fl
 SIMD_INLINE F32 narrow_odd(F64x2 x) {
   return (F32)vcvtx_high_f32_f64(vcvtx_f32_f64((float64x2_t)x.lo), (float64x2_t)x.hi);
 }
-SIMD_INLINE F32 round_to_integer(F32 x) { return (F32)vrndnq_f32((float32x4_t)x); }
-SIMD_INLINE F64 round_to_integer(F64 x) { return (F64)vrndnq_f64((float64x2_t)x); }
+template <Rounding word = Rounding::nearest_even>
+SIMD_INLINE F32 round_to_integer(F32 x) {
+  if constexpr (word == Rounding::toward_positive) return (F32)vrndpq_f32((float32x4_t)x);
+  if constexpr (word == Rounding::toward_negative) return (F32)vrndmq_f32((float32x4_t)x);
+  return (F32)vrndnq_f32((float32x4_t)x);
+}
+template <Rounding word = Rounding::nearest_even>
+SIMD_INLINE F64 round_to_integer(F64 x) {
+  if constexpr (word == Rounding::toward_positive) return (F64)vrndpq_f64((float64x2_t)x);
+  if constexpr (word == Rounding::toward_negative) return (F64)vrndmq_f64((float64x2_t)x);
+  return (F64)vrndnq_f64((float64x2_t)x);
+}
 
 // --- Integer to integer
 

@@ -160,17 +160,18 @@ SIMD_INLINE U16h float16_codes(F32 x) {
 }
 
 // A power of two whose last bit is worth one makes the addition round to an integer.
-SIMD_INLINE F32 round_to_integer(F32 x) {
-  const I32 sign = as<I32>(x) & INT32_MIN;
-  const F32 magnitude = as<F32>(as<I32>(x) ^ sign);
-  const F32 rounded = as<F32>(as<I32>((magnitude + 0x1p23F) - 0x1p23F) | sign);
-  return select(magnitude < 0x1p23F, rounded, x);
-}
-SIMD_INLINE F64 round_to_integer(F64 x) {
-  const I64 sign = as<I64>(x) & INT64_MIN;
-  const F64 magnitude = as<F64>(as<I64>(x) ^ sign);
-  const F64 rounded = as<F64>(as<I64>((magnitude + 0x1p52) - 0x1p52) | sign);
-  return select(magnitude < 0x1p52, rounded, x);
+template <Rounding word = Rounding::nearest_even, class Lanes>
+SIMD_INLINE Lanes round_to_integer(Lanes x) {
+  using Number = std::remove_cvref_t<decltype(x[0])>;
+  using Bits = std::conditional_t<sizeof(Number) == 4, I32, I64>;
+  constexpr auto power = static_cast<Number>(sizeof(Number) == 4 ? 0x1p23 : 0x1p52);
+  const Bits sign = as<Bits>(x) & as<Bits>(splat(Number{-0.0}));
+  const Lanes magnitude = as<Lanes>(as<Bits>(x) ^ sign);
+  const Lanes rounded = as<Lanes>(as<Bits>((magnitude + power) - power) | sign);
+  const Lanes nearest = select(magnitude < power, rounded, x);
+  if constexpr (word == Rounding::toward_positive) return select(nearest < x, nearest + Number{1}, nearest);
+  if constexpr (word == Rounding::toward_negative) return select(x < nearest, nearest - Number{1}, nearest);
+  return nearest;
 }
 
 // --- Integer to float

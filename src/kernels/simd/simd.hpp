@@ -21,7 +21,8 @@
 //   load_int8 load_uint8 load_bytes_as_u16                   bytes to lanes of 32 bits, or of 16
 //   load_upper_float16                                       bytes, each the upper half of a float16; the lower is 0
 //   load_widened                                             float32 as float64
-//   widen narrow round_to_integer                            float to float; NaN keep sign and payload
+//   widen narrow                                             float to float; NaN keep sign and payload
+//   round_to_integer                                         the same, to nearest even, up or down
 //   narrow_odd round_to_odd_24                               rounded to odd
 //   float16_codes                                            rounded to nearest
 //   to_f32 to_f64                                            integer to float, rounded to nearest

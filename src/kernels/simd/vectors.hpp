@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "tensorcast/cast_options.hpp"
+
 #define SIMD_INLINE [[gnu::always_inline]] inline
 #define SIMD_INLINE_LAMBDA __attribute__((always_inline))  // behind the parameters
 
