@@ -55,3 +55,8 @@ def test_words_that_are_confused_are_side_by_side(text):
     rows = re.findall(r"^\| (format|block format|layout|scheme|recipe) \|", text, re.MULTILINE)
     assert rows == ["format", "block format", "layout", "scheme", "recipe"]
     assert "docs/adding-a-spelling.md" in text
+
+
+def test_programs_of_the_table_can_be_run(source_dir, text):
+    programs = {program.split()[0] for program in re.findall(r"^\| .* \| `((?:\./)?(?:tests|scripts)/[^`]*)` \| ", text, re.MULTILINE)}
+    assert programs and all(os.access(source_dir / program, os.X_OK) for program in programs)
