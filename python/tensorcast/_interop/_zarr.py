@@ -98,7 +98,7 @@ def _data_type(data_type: Any) -> ZDType[Any, Any]:
         raise CastError(f"data_type is the name of a type, not {data_type!r}")
     if data_type in _OTHER_TYPES:
         return _OtherType(str(data_type))
-    return get_data_type_from_json(data_type, zarr_format=3)  # type: ignore[arg-type]
+    return get_data_type_from_json(data_type, zarr_format=3)
 
 
 def _check_map(scalar_map: Any) -> None:
