@@ -24,7 +24,7 @@ struct Explanation {
   std::string exact_error = {};     // exact_value - (input * scale), exact decimal, "0" when equal; empty if not finite
   double relative_error = 0.0;
   std::vector<std::string> events = {};  // of "exact", "rounded", "overflowed", "saturated", "underflowed", "wrapped",
-                                         // "truncated", "NaN made", "NaN lost"
+                                         // "truncated", "sign lost", "NaN made", "NaN lost"
 };
 
 // Converts the number `literal` to `to` and explains the result.

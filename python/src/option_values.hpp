@@ -44,7 +44,7 @@ int read_option(PyObject* keyword, PyObject* value, const Option& option, typena
     return read_int(keyword, value, result);
   } else if constexpr (std::is_same_v<Value, double>) {
     return real_number(keyword, value, result);
-  } else if constexpr (std::is_same_v<typename Option::Owner, CastOptions>) {
+  } else if constexpr (std::is_same_v<typename Option::Owner, tensorcast::CastOptions>) {
     return seed_number(keyword, value, result);
   } else {
     std::int64_t number = 0;

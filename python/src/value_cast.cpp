@@ -60,6 +60,7 @@ std::optional<CastOptions> options_of(DType to, PyObject* rounding, PyObject* ou
   options.invalid = Invalid::error;
   if (out_of_range == Py_None) {
     options.out_of_range = OutOfRange::error;
+    options.saturate = !number_facts(to).has_infinity;  // infinity is no number out of range
     return options;
   }
   const std::string_view range = text_of(out_of_range);

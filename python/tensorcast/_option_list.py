@@ -58,3 +58,15 @@ DEFAULTS: dict[str, Any] = {
 }
 ONNX_ATTRIBUTES = ("saturate", "round_mode")
 STRING_OPTIONS = ("float_string",)
+SYNONYMS: dict[str, dict[str, str]] = {
+    "rounding": {
+        "nearest-even": "nearest_even",
+        "nearest-away": "nearest_away",
+        "towards-zero": "toward_zero",
+        "trunc": "toward_zero",
+        "towards-positive": "toward_positive",
+        "up": "toward_positive",
+        "towards-negative": "toward_negative",
+        "down": "toward_negative",
+    },
+}

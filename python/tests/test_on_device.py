@@ -141,6 +141,14 @@ def test_words_of_rounding(word, from_name, wide_codes):
             assert_equal(by_device(codes, from_name, to, options, scale), expected, codes)
 
 
+@pytest.mark.parametrize("other, word", [("up", "toward_positive"), ("towards-zero", "toward_zero"), ("nearest-away", "nearest_away")])
+def test_other_spellings_of_words(other, word):
+    x = torch.linspace(-3, 3, 1000)
+    made = tct.cast_on_device(x, "float8_e5m2", rounding=other)
+    assert torch.equal(bits(made), bits(tct.cast_on_device(x, "float8_e5m2", rounding=word)))
+    assert torch.equal(bits(made), bits(tc.cast(x, "float8_e5m2", rounding=word)))
+
+
 def test_random_words_go_by_places():
     """Those of C order, whatever the strides; also of a part of four elements, and of none."""
     x = torch.from_numpy(np.random.default_rng(1).standard_normal((33, 65)).astype(np.float32)).T

@@ -51,6 +51,8 @@ def test_promote_types():
     assert caught.value.code == "unsupported"
     with pytest.raises(TypeError):
         tc.promote_types("float16", object)
+    with pytest.raises(CastError, match="promotions have no rounding"):
+        tc.promote(np.int8([1]), np.int16([1]), rounding="up")
 
 
 @pytest.fixture

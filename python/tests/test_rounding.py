@@ -94,6 +94,27 @@ def test_words_are_the_modes_of_mpfr(word):
     assert same(found.astype(np.float64), expected).all()
 
 
+def test_seeds_have_64_bits():
+    x = np.full(64, 1.5, np.float32)
+    for seed in (2**63, 2**64 - 1, np.uint64(2**64 - 1)):
+        made = tc.cast(x, "int8", rounding="stochastic", seed=seed)
+        assert np.array_equal(made, 1 + (words(64, int(seed)) >= 2**31))
+    for seed in (2**64, -1, True, 1.0):
+        with pytest.raises(tc.CastError, match="seed must be a whole number of 64 bits"):
+            tc.cast(x, "int8", rounding="stochastic", seed=seed)
+
+
+def test_tensors_of_a_mapping_have_the_random_words_of_their_names(tmp_path):
+    tensors = {name: np.linspace(0, 1, 999, dtype=np.float32) for name in ("a", "b")}
+    options = {"rounding": "stochastic", "seed": 3}
+    made = tc.cast(tensors, "bfloat16", **options)
+    assert not np.array_equal(made["a"].view(np.uint16), made["b"].view(np.uint16))
+    tc.save(tmp_path / "in.safetensors", tensors)
+    tc.convert(tmp_path / "in.safetensors", tmp_path / "out.safetensors", "bfloat16", **options)
+    for name, tensor in tc.load(tmp_path / "out.safetensors").items():
+        assert np.array_equal(tensor.view(np.uint16), made[name].view(np.uint16))
+
+
 def test_random_words_are_counted_in_c_order_whatever_the_strides():
     x = np.linspace(0, 1, 4 * 6 * 5, dtype=np.float32).reshape(4, 6, 5)
     options = {"rounding": "stochastic", "seed": 3}

@@ -138,6 +138,27 @@ def test_wrong_words():
         cast([1], "int8", "int16", "nearest-even", "saturate")
 
 
+@pytest.mark.parametrize("entries", [None, [(1, 1)]])
+@pytest.mark.parametrize("out_of_range", [None, "clamp"])
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float8_e5m2", "float8_e4m3", "float8_e3m4"])
+@pytest.mark.parametrize("step", [1, -1])
+def test_infinity_is_in_the_range_of_types_that_have_it(step, to, out_of_range, entries):
+    made = cast_array(np.float32([1, -np.inf, np.inf])[::step], target_dtype=to, rounding_mode="towards-zero",
+                      out_of_range_mode=out_of_range, scalar_map_entries=entries)  # fmt: skip
+    assert made.astype(np.float32).tolist() == [1, -np.inf, np.inf][::step]
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_a_map_need_no_place_in_other_types():
+    """0 has none in float8_e8m0fnu, whatever becomes of it."""
+    made = cast_array(np.float32([0, 2]), target_dtype="float8_e8m0fnu", rounding_mode="nearest-even", scalar_map_entries=[(0, 4)])
+    assert made.astype(np.float32).tolist() == [4, 2]
+    powers = np.float32([0.25, 2]).astype(ml_dtypes.float8_e8m0fnu)
+    assert cast_array(powers, target_dtype="uint8", rounding_mode="towards-zero", scalar_map_entries=[(0.25, 9)]).tolist() == [9, 2]
+    missing = np.uint8([0xF1, 0x30]).view(ml_dtypes.float8_e3m4)  # a NaN that signals, and 1
+    assert cast_array(missing, target_dtype="int8", rounding_mode="towards-zero", scalar_map_entries=[(np.nan, 7)]).tolist() == [7, 1]
+
+
 TYPES = [
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bfloat16",
     "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
@@ -178,6 +199,38 @@ def test_a_fill_value_that_does_not_survive_is_an_error():
     array = zarr.create_array({}, shape=(3,), dtype="float32", fill_value=np.nan, filters=[codec])
     array[0] = 7
     assert array[:2].tolist()[0] == 7 and np.isnan(array[1])
+    one_way = CastValue(data_type="int16", scalar_map={"encode": [["NaN", -1]]})
+    with pytest.raises(CastError, match="it comes back as -1"):
+        zarr.create_array({}, shape=(2,), dtype="float32", fill_value=np.nan, filters=[one_way])
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_bits_in_a_map_are_those_of_the_number_in_either_byte_order(order):
+    zarr = pytest.importorskip("zarr")
+    from tensorcast.zarr import CastValue
+
+    codec = CastValue(data_type="int16", scalar_map={"encode": [["0x7fc00000", -1]], "decode": [[-1, "0x40400000"]]})
+    array = zarr.create_array({}, shape=(2,), dtype=f"{order}f4", filters=[codec])
+    array[:] = np.array([1, np.nan], f"{order}f4")
+    assert array[:].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("data_type, scalar_map, message", [
+    ("bool", None, "the data_type is bool"), ("string", None, "integer and floating-point types"),
+    ("complex64", None, "the data_type is complex64"), (5, None, "the name of a type, not 5"),
+    ("int8", [], "has encode and decode"), ("int8", {"encode": None}, "a list of pairs"),
+    ("int8", {"encode": [[1]]}, r"a list of pairs \[from, to\], not \[1\]"), ("int8", {"decode": "ab"}, "a list of pairs"),
+    ("int8", {"encode": [["x", 1]]}, r"encode of scalar_map has no numbers of float32 and int8 in \['x', 1\]"),
+    ("int8", {"decode": [[1, True]]}, "decode of scalar_map has no numbers"),
+    ("int8", {"encode": [["0x7fc0000000", 1]]}, "encode of scalar_map has no numbers"),
+])  # fmt: skip
+def test_mistakes_are_named_when_an_array_is_made(data_type, scalar_map, message):
+    zarr = pytest.importorskip("zarr")
+    from tensorcast.zarr import CastValue
+
+    with pytest.raises(CastError, match=message):
+        codec = CastValue(data_type=data_type, scalar_map=scalar_map)
+        zarr.create_array({}, shape=(2,), dtype="float32", filters=[codec])
 
 
 def test_other_keys_are_errors():

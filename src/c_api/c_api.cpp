@@ -248,6 +248,7 @@ tc_status tc_promote_tensors(const void* a, tc_dtype a_dtype, size_t a_count, in
   return run([&]() -> Result<void> {
     if (common == nullptr || a_result == nullptr || b_result == nullptr) return invalid("a result pointer is null");
     const tensorcast::PromoteOptions read = TRY(read_promotion(promotion));
+    TRY(tensorcast::check_promotion(options_of(TRY(read_options(options)))));
     const auto a_type = static_cast<DType>(a_dtype), b_type = static_cast<DType>(b_dtype);
     const Result<DType> promoted =
         tensorcast::promote_types({a_type, a_is_scalar != 0}, {b_type, b_is_scalar != 0}, read);

@@ -277,6 +277,11 @@ TEST(CApi, StridesFactsAndPromotion) {
   EXPECT_EQ(static_cast<float*>(second)[0], 0.5f);
   tc_free(first);
   tc_free(second);
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.rounding = TC_ROUNDING_TO_ODD;
+  EXPECT_EQ(tc_promote_tensors(a, TC_INT8, 2, 0, b, TC_FLOAT32, 1, 0, nullptr, &options, &common, &first, &second),
+            TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "promotions have no rounding");
 }
 
 TEST(CApi, TheLastErrorHasParts) {

@@ -55,6 +55,9 @@ inline constexpr std::size_t small_elements = 4096;
 // Checks that both types are numeric or bool. Errors: invalid_argument, unsupported.
 [[nodiscard]] Result<void> check_numeric(DType from, DType to);
 
+// Checks that the options may be those of a promotion, which has no word of rounding (D16). Errors: invalid_argument.
+[[nodiscard]] Result<void> check_promotion(const CastOptions& options);
+
 // Precondition: `dtype` is castable. Errors: invalid_argument unless `count` elements of `dtype` take `bytes`. `which`
 // is "source" or "target".
 [[gnu::cold]] Error wrong_size(const char* which, DType dtype, std::size_t count, std::size_t bytes);

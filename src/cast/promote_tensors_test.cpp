@@ -73,6 +73,7 @@ TEST(Promote, Errors) {
   EXPECT_EQ(promote(a, b).error().code, ErrorCode::unsupported);
   const PromoteOptions bits{.promote_unsafe = true, .u64_integer_promotion_target = DType::uint1};
   EXPECT_EQ(promote(a, b, bits).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(promote(a, a, {}, {.rounding = Rounding::to_odd}).error().message, "promotions have no rounding");
   EXPECT_EQ(promote(a, b, {.promote_unsafe = true}, {.opset = 77}).error().code, ErrorCode::invalid_argument);
 }
 

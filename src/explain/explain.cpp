@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "codec/decimal.hpp"
+#include "codec/philox.hpp"
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -136,15 +137,19 @@ std::vector<std::string> event_names(const Encoded& encoded, DType to, const Pol
   return names;
 }
 
+// The number is the first of its tensor, on which stochastic rounding depends.
 Result<Encoded> encode_source(const Source& source, DType to, const Policy& policy) {
-  if (source.dtype != DType::undefined) return codec::cast_code(source.dtype, source.code, to, policy);
+  const std::uint32_t random = codec::random_word(policy.seed, 0);
+  if (source.dtype != DType::undefined) return codec::cast_code(source.dtype, source.code, to, policy, random);
   const Real real = TRY(codec::decode_text(source.text, policy.scale));
-  return codec::encode(real, to, policy);
+  return codec::encode(real, to, policy, random);
 }
 
 // The message with which a cast of this element fails; "" if it succeeds.
 std::string cast_error(const Source& source, DType to, const Policy& policy) {
-  if (source.dtype == DType::undefined) return formatted("value {} does not fit {}", source.text, name(to));
+  if (source.dtype == DType::undefined) {
+    return formatted("value {} {} {}", source.text, codec::refusal(policy), name(to));
+  }
   std::byte from_storage[8] = {};
   std::byte to_storage[8] = {};
   codec::store_code(source.dtype, from_storage, 0, source.code);

@@ -86,6 +86,23 @@ TEST(Explain, NamesWhatHappened) {
   EXPECT_EQ(explained("-inf", DType::float8_e4m3fn, {.saturate = false}).events, Events{"NaN made"});
 }
 
+// D16: the first element of a tensor, whose random words of the seeds 0 and 1 are 0x6627e8d5 and beyond a half.
+TEST(Explain, StochasticRoundingHasTheSeed) {
+  CastOptions options{.rounding = Rounding::stochastic};
+  EXPECT_EQ(explained("1.5", DType::int8, options).exact_value, "1");
+  EXPECT_EQ(explained("1.7", DType::float32, DType::int8, options).exact_value, "2");
+  options.seed = 1;
+  EXPECT_EQ(explained("1.5", DType::int8, options).exact_value, "2");
+  EXPECT_EQ(explained("1.5", DType::float32, DType::int8, options).exact_value, "2");
+}
+
+TEST(Explain, SaysThatAValueWouldChange) {
+  const CastOptions exact{.inexact = Inexact::error};
+  EXPECT_EQ(explained("0.1", DType::float16, exact).error, "value 0.1 would change in float16");
+  EXPECT_EQ(explained("1.5", DType::float32, DType::int8, exact).error,
+            "value 1.5 would change in int8 (from float32)");
+}
+
 TEST(Explain, NonFiniteValuesHaveNoError) {
   const Explanation nan = explained("nan", DType::bfloat16);
   EXPECT_EQ(nan.exact_value, "NaN");

@@ -202,11 +202,26 @@ keep_smaller: 9
             "model.embed_tokens.weight": "BF16", "model.layers.0.self_attn.q_proj.weight": "F16",
             "model.layers.1.mlp.up_proj.weight": "F8_E5M2"})
 
+    def test_options_of_conversions_in_a_rules_file(self):
+        self.source()
+        (self.folder / "rules.yaml").write_text("to: float8_e5m2\nrounding: towards-zero\nsaturate: false\nscale: 3\n")
+        flags = ["--to", "float8_e5m2", "--no-saturate", "--scale", "3", "--rounding"]
+        self.done("convert", "in", "-o", "by_rules", "--rules", "rules.yaml")
+        self.done("convert", "in", "-o", "by_flags", *flags, "toward_zero")
+        self.assertEqual(self.tensors(self.folder / "by_rules"), self.tensors(self.folder / "by_flags"))
+        self.done("convert", "in", "-o", "first", "--rules", "rules.yaml", "--rounding", "up")  # the command line's
+        self.done("convert", "in", "-o", "up", *flags, "up")
+        self.assertEqual(self.tensors(self.folder / "first"), self.tensors(self.folder / "up"))
+        self.assertNotEqual(self.tensors(self.folder / "up"), self.tensors(self.folder / "by_flags"))
+
     def test_wrong_rules_files(self):
         self.source()
         for text, message in (("- {match: q_proj, to: fp8}", "line 1"), ("- {to: f16}", "has no match"),
                               ("- {match: x, to: f16, keep: true}", "either to or keep"), ("{rules: [a]}", "line 1"),
-                              ("\nwidth: 3", "line 2: \"width\""), ("[", "line "), ("- nothing=bf16", "matches no tensor")):
+                              ("\nwidth: 3", "line 2: \"width\""),
+                              ("to: f16\nrounding: sideways", "line 2: \"sideways\" is not a rounding"),
+                              ("to: f16\nopset: 5000000000", "too large for opset"), ("[", "line "),
+                              ("- nothing=bf16", "matches no tensor")):
             (self.folder / "rules.yml").write_text(text)
             with self.subTest(text):
                 self.assertIn(message, self.refused_before_writing("convert", "in", "-o", "out", "--rules", "rules.yml"))

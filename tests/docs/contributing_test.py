@@ -55,3 +55,20 @@ def test_words_that_are_confused_are_side_by_side(text):
     rows = re.findall(r"^\| (format|block format|layout|scheme|recipe) \|", text, re.MULTILINE)
     assert rows == ["format", "block format", "layout", "scheme", "recipe"]
     assert "docs/adding-a-spelling.md" in text
+
+
+def test_programs_of_the_table_can_be_run(source_dir, text):
+    programs = {program.split()[0] for program in re.findall(r"^\| .* \| `((?:\./)?(?:tests|scripts)/[^`]*)` \| ", text, re.MULTILINE)}
+    assert programs and all(os.access(source_dir / program, os.X_OK) for program in programs)
+
+
+@pytest.mark.parametrize("page", ["block-format", "dtype", "number", "spelling", "an-option"])
+def test_patches_of_pages_fit(source_dir, page):
+    """scripts/checks/new-* build and run them; here each finds its lines."""
+    (path,) = (source_dir / "docs").glob(f"adding-*{page}.md")
+    patches = re.findall(r"^```diff\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+    for patch in patches:
+        command = ["patch", "--dry-run", "--batch", "--fuzz=1", "--strip=1", f"--directory={source_dir}"]
+        result = subprocess.run(command, input=patch, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout
+    assert patches

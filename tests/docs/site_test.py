@@ -140,3 +140,21 @@ def test_broken_links_are_found(source_dir, tools, tmp_path):
     command = [sys.executable, "-m", "site_tools.links", tmp_path]
     result = subprocess.run(command, cwd=source_dir / "site", capture_output=True, text=True)
     assert result.returncode == 1 and "2 broken links" in result.stderr
+
+
+def test_each_table_has_its_head(source_dir):
+    """A blank line inside a table makes a text of the rows behind it."""
+    for page in [*source_dir.glob("*.md"), *(source_dir / "docs").rglob("*.md")]:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            assert re.match(r"\|.*\n\|[\s:|-]+\|\n", table), f"{page}: {table}"
+
+
+def test_paths_of_the_project_are_there(source_dir):
+    folders = ("bench/", "bindings/", "cmake/", "docs/", "examples/", "include/", "integrations/", "python/", "scripts/", "site/", "src/", "tests/",
+               "tools/", "web/")  # fmt: skip
+    for page in [*source_dir.glob("*.md"), *(source_dir / "docs").glob("*.md")]:
+        text = re.sub(r"^```diff.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)  # of what is added
+        for path in re.findall(r"`(?:\./)?([a-z][\w./-]*/[\w./-]*)`", text):
+            if path.startswith(folders) and "NAME" not in path:
+                assert (source_dir / path).exists() or any(source_dir.glob(f"{path}.*")), f"{page}: {path}"

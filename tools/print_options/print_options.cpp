@@ -218,6 +218,21 @@ std::string argument_lines(const List& list) {
   return text;
 }
 
+// The other spellings of words, of options that have some.
+void print_synonyms() {
+  print("SYNONYMS: dict[str, dict[str, str]] = {\n");
+  for_each(cast_options, [](const auto& option) {
+    std::string pairs;
+    for (const Synonym& other : option.words.synonyms) {
+      if (other.word == nullptr) continue;
+      const std::string meant = option.words.word[static_cast<std::size_t>(other.number)];
+      pairs += "        \"" + std::string(other.word) + "\": \"" + meant + "\",\n";
+    }
+    if (!pairs.empty()) print("    \"" + std::string(option.name) + "\": {\n" + pairs + "    },\n");
+  });
+  print("}\n");
+}
+
 void print_cast() {
   print(R"("""The options of conversions. Printed by print_python_options from src/options/cast_options.hpp."""
 
@@ -251,6 +266,7 @@ class CastOptions(CommonOptions, total=False):
   print("ONNX_ATTRIBUTES = " + names_where(cast_options, [](const Facts& facts) { return facts.since_opset != 0; }) +
         "\n");
   print("STRING_OPTIONS = " + names_where(cast_options, [](const Facts& facts) { return facts.for_strings; }) + "\n");
+  print_synonyms();
 }
 
 void print_files() {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -137,13 +138,22 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
         row = next(plan)
         key = (_memory_of(value), row["to"], row["scale"])
         if key not in made:
-            made[key] = _converted(name, value, row, per_tensor, {**keywords, "scale": row["scale"]}, copy, report)
+            options = {**_with_seed_of(name, keywords), "scale": row["scale"]}
+            made[key] = _converted(name, value, row, per_tensor, options, copy, report)
         done, of_this = made[key]
         results.append(done)
         if report and of_this is not None:
             reports[name] = of_this
     result = _rebuilt(x, iter(results))
     return (result, reports) if report else result
+
+
+def _with_seed_of(name: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a tensor, whose random bits depend on its name, as in a file: rule D16."""
+    if options.get("rounding") != "stochastic":
+        return options
+    digest = hashlib.sha256(str(name).encode()).digest()
+    return {**options, "seed": int(options.get("seed", 0)) ^ int.from_bytes(digest[:8], "big")}
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:

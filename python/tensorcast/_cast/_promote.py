@@ -12,6 +12,7 @@ from .._interop import _exchange
 from . import _arrays, _numpy_types
 from .._arguments import plain_errors
 from .._core import cast
+from .._errors import CastError
 from .._options import CastOptions, DTypeLike, PromoteRules, shows_options
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def promote(
     Args:
         a, b: arrays or tensors as in :func:`cast`, of any shapes; an array of rank 0 is the scalar of the rules.
         promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target, rules: as in :func:`promote_types`.
-        **options: conversion options of :func:`cast`.
+        **options: conversion options of :func:`cast`, but ``rounding`` and ``seed``.
 
     Returns:
         Two arrays, each of the kind and shape that went in. What has the common type already is the same object.
@@ -95,6 +96,8 @@ def promote(
         if name in options:
             raise TypeError(f"promote() does not accept {name}=")
     _core.check_options({**options})  # also if the promotion is refused
+    if options.get("rounding", "auto") != "auto":
+        raise CastError("promotions have no rounding; cast both to the common type that promote_types() names")
     common = promote_types(
         _type_of(a),
         _type_of(b),

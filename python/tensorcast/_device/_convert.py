@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from .. import _core
+from .._option_list import SYNONYMS
 from ._encode import Limits, limits_of, to_bool, to_float, to_integer
 from ._formats import Format, engine_codes, format_of
 from ._numbers import (
@@ -87,7 +88,10 @@ class ScaleCodes:
 
 
 def options_key(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((name, value) for name, value in options.items() if name not in ("scale", "threads")))
+    """The options that matter here, with one spelling for each word."""
+    return tuple(sorted(
+        (name, SYNONYMS.get(name, {}).get(value, value)) for name, value in options.items() if name not in ("scale", "threads")
+    ))  # fmt: skip
 
 
 def convert(codes: Bits, plan: Plan, scale: ScaleCodes | None) -> tuple[Bits, Flags | None]:

@@ -57,19 +57,20 @@ def _equal_to(x: npt.NDArray[Any], key: Any) -> npt.NDArray[np.bool_]:
         is_whole = key == key and key not in (float("inf"), float("-inf")) and key == int(key)
         is_there = is_whole and limits.min <= int(key) <= limits.max
         return x == x.dtype.type(int(key)) if is_there else np.zeros(x.shape, np.bool_)
-    if key != key:
-        found: npt.NDArray[np.bool_] = np.isnan(x)
-        return found
-    if isinstance(key, int) and int(float(key)) != key:
-        return np.zeros(x.shape, np.bool_)
-    return np.asarray(x.astype(np.float64, copy=False) == float(key), np.bool_)
+    with np.errstate(invalid="ignore"):  # ml_dtypes' NaNs
+        if key != key:
+            found: npt.NDArray[np.bool_] = np.isnan(x)
+            return found
+        if isinstance(key, int) and int(float(key)) != key:
+            return np.zeros(x.shape, np.bool_)
+        return np.asarray(x.astype(np.float64, copy=False) == float(key), np.bool_)
 
 
 def _options(facts: TypeFacts, rounding: str, out_of_range: str | None) -> dict[str, Any]:
     """The options of the cast whose range is the one of Zarr's text; infinity comes later, by ``_to_infinity``."""
     common = {"rounding": rounding, "invalid": "error"}
     if out_of_range is None:
-        return {**common, "out_of_range": "error"}
+        return {**common, "out_of_range": "error", "saturate": not facts.has_infinity}
     if facts.has_infinity:
         return {**common, "saturate": False}
     return {**common, "out_of_range": "saturate" if out_of_range == "clamp" else "wrap"}
@@ -88,7 +89,7 @@ def _to_infinity(x: npt.NDArray[Any], result: npt.NDArray[Any], first_beyond: fl
     """Zarr's ``clamp`` maps to infinity what is out of range, also by a rounding that leads to the largest number."""
     if rounding in ("nearest-even", "nearest-away") or first_beyond == float("inf"):
         return
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         wide = x if x.dtype.kind in "iu" else x.astype(np.float64)
         if rounding != "towards-positive":
             result[wide >= first_beyond] = np.inf
@@ -166,7 +167,7 @@ def cast_array_into(
             (places,) = _equal_to(unmapped, key).nonzero()
             if places.size:
                 mapped.append((places, value))
-                free[places] = 0
+                free[places] = 1  # which every type has
     if source.dtype == way.dtype:
         out[...] = source
     else:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -30,12 +31,14 @@ def _number(dtype: np.dtype[Any], value: Any) -> Any:
     """A number as JSON has it: a number, "NaN", "Infinity", "-Infinity", or the bits in hexadecimal."""
     if isinstance(value, str) and value.startswith("0x"):
         bits = int(value, 16)
-        return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0]
+        return np.frombuffer(bits.to_bytes(dtype.itemsize, sys.byteorder), dtype.newbyteorder("="))[0]
     if isinstance(value, str):
         try:
             value = int(value)
         except ValueError:
             value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.generic)):
+        raise TypeError(f"{value!r} is no number")
     return value
 
 
@@ -89,11 +92,24 @@ class _OtherType(ZDType[Any, Any]):
 
 
 def _data_type(data_type: Any) -> ZDType[Any, Any]:
-    if not isinstance(data_type, str):
-        return data_type  # type: ignore[no-any-return]
+    if isinstance(data_type, ZDType):
+        return data_type
+    if not isinstance(data_type, (str, Mapping)):
+        raise CastError(f"data_type is the name of a type, not {data_type!r}")
     if data_type in _OTHER_TYPES:
-        return _OtherType(data_type)
+        return _OtherType(str(data_type))
     return get_data_type_from_json(data_type, zarr_format=3)
+
+
+def _check_map(scalar_map: Any) -> None:
+    if not isinstance(scalar_map, Mapping):
+        raise CastError(f"scalar_map has encode and decode, not {scalar_map!r}")
+    if unknown := set(scalar_map) - {"encode", "decode"}:
+        raise CastError(f"scalar_map has encode and decode, not {', '.join(sorted(map(str, unknown)))}")
+    for direction, pairs in scalar_map.items():
+        for pair in pairs if isinstance(pairs, (list, tuple)) else [pairs]:
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise CastError(f"{direction} of scalar_map is a list of pairs [from, to], not {pair!r}")
 
 
 @dataclass(frozen=True)
@@ -136,9 +152,8 @@ class CastValue(ArrayArrayCodec):
         scalar_map: dict[str, Any] | None = None,
     ) -> None:
         check_words(rounding, out_of_range)
-        unknown = set(scalar_map or ()) - {"encode", "decode"}
-        if unknown:
-            raise CastError(f"scalar_map has encode and decode, not {', '.join(sorted(unknown))}")
+        if scalar_map is not None:
+            _check_map(scalar_map)
         object.__setattr__(self, "dtype", _data_type(data_type))
         object.__setattr__(self, "rounding", rounding)
         object.__setattr__(self, "out_of_range", out_of_range)
@@ -164,6 +179,9 @@ class CastValue(ArrayArrayCodec):
         return {"name": "cast_value", "configuration": configuration}
 
     def validate(self, *, shape: Any, dtype: ZDType[Any, Any], chunk_grid: Any) -> None:
+        self._check_types(dtype)
+
+    def _check_types(self, dtype: ZDType[Any, Any]) -> None:
         for which, native in (("array", dtype.to_native_dtype()), ("data_type", self.dtype.to_native_dtype())):
             if native.kind not in "iuf" and native.name not in _OTHER_TYPES:
                 raise CastError(f"cast_value is of integer and floating-point types, and the {which} is {native}")
@@ -173,7 +191,13 @@ class CastValue(ArrayArrayCodec):
     def _entries(self, direction: str, source: ZDType[Any, Any], target: ZDType[Any, Any]) -> list[Any] | None:
         pairs: Iterable[Any] = (self.scalar_map or {}).get(direction, ())
         from_, to = source.to_native_dtype(), target.to_native_dtype()
-        return [(_number(from_, key), _number(to, value)) for key, value in pairs] or None
+        entries = []
+        for pair in pairs:
+            try:
+                entries.append((_number(from_, pair[0]), _number(to, pair[1])))
+            except (OverflowError, TypeError, ValueError):
+                raise CastError(f"{direction} of scalar_map has no numbers of {from_} and {to} in {pair!r}") from None
+        return entries or None
 
     def _cast(self, direction: str, x: Any, source: ZDType[Any, Any], target: ZDType[Any, Any]) -> Any:
         # A stored integer that wraps has come from an integer: back, it is a number of any type's.
@@ -194,13 +218,15 @@ class CastValue(ArrayArrayCodec):
 
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
         source = chunk_spec.dtype
+        self._check_types(source)
+        self._entries("encode", source, self.dtype), self._entries("decode", self.dtype, source)
         fill = np.array([chunk_spec.fill_value], source.to_native_dtype())
         try:
             stored = self._cast("encode", fill, source, self.dtype)
             back = self._cast("decode", stored, self.dtype, source)
         except CastError as error:
             raise CastError(f"the fill value {fill[0]} does not survive the codec: {error}") from error
-        if not (back == fill).all() and not (fill != fill).all():
+        if not (back == fill).all() and not ((fill != fill) & (back != back)).all():
             raise CastError(f"the fill value {fill[0]} does not survive the codec: it comes back as {back[0]}")
         return replace(chunk_spec, dtype=self.dtype, fill_value=stored[0])
 

@@ -65,6 +65,9 @@ Result<void> check_quantizing(const ConvertRequest& request) {
   if (request.options.rounding != Rounding::automatic) {
     return fail("recipes round as their tools do, and `rounding` is another way", "convert to a type instead");
   }
+  if (request.options.inexact == Inexact::error) {
+    return fail("recipes round weights, and `inexact` error refuses that", "convert to a type instead");
+  }
   if (request.raw_codes) return fail("`raw_codes` converts codes as plain numbers, which are then not quantized");
   if (!request.filter.rename.empty()) {
     return fail("`rename` is not for models that are quantized, whose configuration has names", "rename first");

@@ -228,8 +228,10 @@ class Transfer {
   // The error of a block that begins at element `first`.
   [[nodiscard]] Error located(Error error, std::uint64_t first, DType from) const {
     error = counted_from(first, std::move(error));
-    const bool may_say_more = run_.refuse_wrap && run_.options.out_of_range == OutOfRange::automatic;
-    if (error.code == ErrorCode::out_of_range && error.hint.empty() && may_say_more) {
+    if (error.code != ErrorCode::out_of_range || !error.hint.empty()) return error;
+    if (run_.options.inexact == Inexact::error) {
+      error.hint = "`inexact` auto converts it all the same";
+    } else if (run_.refuse_wrap && run_.options.out_of_range == OutOfRange::automatic) {
       error.hint = family(from) == Family::floating
                        ? "`out_of_range` wrap or saturate converts it all the same; `scale` may make it fit"
                        : "`out_of_range` wrap or saturate converts it all the same; a wider type holds it";

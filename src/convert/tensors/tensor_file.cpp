@@ -226,7 +226,8 @@ struct TensorFile::State {
     if (info.dtype == DType::string) {
       if (first != 0 || count != info.count) return invalid("strings are read as a whole tensor");
       const StringBuffer strings = TRY(read_strings(input, index));
-      return cast_from_strings(strings.view(), {dtype, shape, out.bytes}, options);
+      return cast_from_strings(strings.view(), {dtype, shape, out.bytes},
+                               file_conversion::with_seed_of(options, info.name));
     }
     TRY(check_range(info, first, count));
     const std::uint64_t offset = storage_bytes(info.dtype, first);

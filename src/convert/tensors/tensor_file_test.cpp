@@ -53,6 +53,25 @@ TEST(TensorFile, KeepsStringsAndPackedElements) {
   }
 }
 
+TEST(TensorFile, StringsHaveTheRandomWordsOfTheirName) {
+  const io::TestFolder folder;
+  StringBuffer texts{.data = {}, .offsets = {0}};
+  std::vector<float> values(64, 1.5F);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    texts.data.insert(texts.data.end(), {'1', '.', '5'});
+    texts.offsets.push_back(static_cast<std::int64_t>(texts.data.size()));
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+  ASSERT_TRUE(write_tensor(folder / "texts.pb", Tensor::own({64}, texts).value(), {.name = "x"}).ok());
+  ASSERT_TRUE(write_tensor(folder / "numbers.pb", numbers(DType::float32, {64}, bytes), {.name = "x"}).ok());
+  const CastOptions options{.rounding = Rounding::stochastic, .seed = 5};
+  TensorFile texts_file = TensorFile::open(folder / "texts.pb").value();
+  TensorFile numbers_file = TensorFile::open(folder / "numbers.pb").value();
+  const Tensor of_texts = texts_file.read(0, DType::int8, options).value();
+  const Tensor of_numbers = numbers_file.read(0, DType::int8, options).value();
+  EXPECT_TRUE(std::ranges::equal(of_texts.bytes(), of_numbers.bytes()));
+}
+
 // Bits behind the last element are zero, whatever the buffer had and whatever follows in the file.
 TEST(TensorFile, ReadsPartsOfPackedElementsWithZerosBehind) {
   const io::TestFolder folder;

@@ -36,6 +36,7 @@ struct BenchArguments {
   std::vector<Pair> pairs;
   std::set<Size> sizes = {Size::l1, Size::l2, Size::memory};
   int threads = 1;
+  tensorcast::CastOptions options = {};
   bool thorough = false;
   bool json = false;
   bool quiet = false;
@@ -45,6 +46,7 @@ constexpr const char* bench_examples = R"(Examples:
   tcast bench
   tcast bench --pairs f32:bf16,f32:e4m3fn --sizes memory --threads 0
   tcast bench --pairs f16:all --json
+  tcast bench --pairs f32:e4m3fn --rounding stochastic
   tcast bench --pairs all --thorough
       every pair with more rounds: takes minutes
 GB/s count bytes read and written. "x memcpy" is the time over that of a memcpy of as many bytes, timed in turns with it:
@@ -158,13 +160,18 @@ int bench(const BenchArguments& arguments) {
   }
   table.add_row(std::move(first_row));
 
+  const tensorcast::CastOptions& options = arguments.options;
+  const bool is_strict =
+      options.out_of_range == tensorcast::OutOfRange::error || options.invalid == tensorcast::Invalid::error;
+  const tensorcast::bench::Variant variant{
+      .options = options, .execution = {.threads = arguments.threads}, .numbers_fit = is_strict};
   for (std::size_t i = 0; i < arguments.pairs.size(); ++i) {
     const Pair& pair = arguments.pairs[i];
     show_status(i + 1, arguments.pairs.size(), pair);
     std::vector<std::string> row = {std::string(tensorcast::name(pair.first)),
                                     std::string(tensorcast::name(pair.second))};
     for (const Size size : arguments.sizes) {
-      const Result<Timing> timing = bench.time_cast(pair.first, pair.second, size, arguments.threads);
+      const Result<Timing> timing = bench.time_cast(pair.first, pair.second, size, variant);
       if (!timing) {
         clear_status();
         return fail(timing.error());
@@ -180,6 +187,7 @@ int bench(const BenchArguments& arguments) {
   if (arguments.json) {
     print(json_text({{"target", target},
                      {"threads", arguments.threads},
+                     {"options", options_json(arguments.options)},
                      {"memcpy", std::move(copies)},
                      {"timings", std::move(timings)}}));
   } else if (!arguments.quiet) {
@@ -217,6 +225,7 @@ void add_bench(CLI::App& app, Work& work) {
   command.add_flag("--thorough", arguments->thorough, "more rounds and larger buffers, for numbers to publish");
   add_json(command, arguments->json);
   add_quiet(command, arguments->quiet);
+  add_cast_options(command, arguments->options);
   command.callback([arguments, &work] {
     if (arguments->pairs.empty()) arguments->pairs = usual_pairs();
     work = [arguments] { return bench(*arguments); };

@@ -149,9 +149,11 @@ void add_rule_flags(CLI::App& command, ConvertArguments& arguments) {
   repeatable(command.add_option("--rule", arguments.rules,
                                 "type for tensors whose name matches; the first match wins; repeatable"))
       ->option_text("REGEX=DTYPE");
-  repeatable(command.add_option("--rules", arguments.rule_files,
-                                "more rules after those of --rule: YAML with the words of these options, or one rule a "
-                                "line; # starts a comment"))
+  repeatable(
+      command.add_option(
+          "--rules", arguments.rule_files,
+          "more rules after those of --rule: YAML with the words of these and of the conversion options, or one rule a "
+          "line; # starts a comment"))
       ->option_text("FILE");
 }
 

@@ -36,7 +36,7 @@ struct ExplainArguments {
   bool full = false;
   bool json = false;
   bool quiet = false;
-  bool every_rounding = false;
+  std::optional<tensorcast::Rounding> rounding = tensorcast::Rounding::automatic;  // none: every word
 };
 
 struct ExplainedValue {
@@ -74,7 +74,7 @@ Result<ExplainedValue> explain_value(const ExplainArguments& arguments, const st
     value.source = TRY(tensorcast::explain(literal, arguments.from, arguments.from, unscaled));
   }
   for (const DType to : arguments.to) {
-    if (arguments.every_rounding) {
+    if (!arguments.rounding) {
       value.roundings.push_back(TRY(by_every_word(literal, arguments.from, to, arguments.options)));
       continue;
     }
@@ -152,7 +152,7 @@ int explain(const ExplainArguments& arguments) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i > 0) print("\n");
     print(heading(values[i], arguments, drawing));
-    if (arguments.every_rounding) {
+    if (!arguments.rounding) {
       print(rounding_table(values[i].roundings, arguments.full));
       continue;
     }
@@ -166,16 +166,17 @@ void add_rounding_or_all(CLI::App& command, ExplainArguments& arguments) {
   CLI::Option* const listed = command.get_option("--rounding");
   const std::string help = listed->get_description(), group = listed->get_group();
   command.remove_option(listed);
-  const auto read = [](const std::string& word, ExplainArguments& read_to) {
-    read_to.every_rounding = word == "all";
-    const int number = tensorcast::options::roundings.find(word);
-    if (number < 0 && word != "all") {
-      return fmt::format("\"{}\" is not one of {}, all", word, word_list(tensorcast::options::roundings));
-    }
-    read_to.options.rounding = static_cast<tensorcast::Rounding>(word == "all" ? 0 : number);
-    return std::string();
-  };
-  add_read(command, "--rounding", arguments, help + "; all shows both neighbours, and which word gives which", read)
+  using Word = std::optional<tensorcast::Rounding>;
+  std::vector<std::pair<std::string, Word>> words, synonyms;
+  for (const char* word : tensorcast::options::roundings) {
+    words.emplace_back(word, static_cast<tensorcast::Rounding>(words.size()));
+  }
+  for (const auto& [word, number] : tensorcast::options::roundings.synonyms) {
+    if (word != nullptr) synonyms.emplace_back(word, static_cast<tensorcast::Rounding>(number));
+  }
+  words.emplace_back("all", std::nullopt);
+  add_choice<Word>(command, "--rounding", arguments.rounding, std::move(words),
+                   help + "; all shows both neighbours, and which word gives which", std::move(synonyms))
       ->option_text("WORD|all")
       ->group(group);
 }
@@ -202,7 +203,10 @@ void add_explain(CLI::App& app, Work& work) {
   add_cast_options(command, arguments->options);
   add_rounding_or_all(command, *arguments);
 
-  command.callback([arguments, &work] { work = [arguments] { return explain(*arguments); }; });
+  command.callback([arguments, &work] {
+    arguments->options.rounding = arguments->rounding.value_or(tensorcast::Rounding::automatic);
+    work = [arguments] { return explain(*arguments); };
+  });
 }
 
 }  // namespace tcast

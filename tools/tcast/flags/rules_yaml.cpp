@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
 #include "flags/convert_rules.hpp"
+#include "options/cast_options.hpp"
 #include "options/value_text.hpp"
 #include "process/printable.hpp"
 
@@ -186,9 +188,14 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
   } else if constexpr (std::is_same_v<Value, std::string>) {
     if (value.empty()) value = word_of(node);
   } else if constexpr (std::is_same_v<Value, bool>) {
-    value = truth_of(node);
+    const bool truth = truth_of(node);
+    if (value == option.usual()) value = truth;
   } else if constexpr (Option::is_choice) {
     const std::string word = dashed(word_of(node));
+    if (const int number = option.words.find(word); number >= 0) {
+      if (value == Value{}) value = static_cast<Value>(number);
+      return;
+    }
     std::string known;
     for (int number = 0; number <= option.last(); ++number) {
       const auto choice = static_cast<Value>(number);
@@ -204,7 +211,10 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
     if (value == option.usual()) value = number;
   } else {
     const std::uint64_t number = number_of(node);
-    if (value == 0) value = number;
+    if (number > static_cast<std::uint64_t>(std::numeric_limits<Value>::max())) {
+      throw Mistake{fmt::format("{} is too large for {}", number, option.name), node.Mark()};
+    }
+    if (value == 0) value = static_cast<Value>(number);
   }
 }
 
@@ -232,12 +242,18 @@ void add_entry(const std::string& key, const YAML::Node& key_node, const YAML::N
     read(node, option, value_of(request, option));
     return false;
   });
-  if (!unknown) return;
+  const bool is_of_casts = !options::all_of(options::cast_options, [&](const auto& option) {
+    if (key != dashed(option.name) && key != dashed(option.flag)) return true;
+    read(node, option, request.options.*option.member);
+    return false;
+  });
+  if (!unknown || is_of_casts) return;
   std::string known;
   all_choices([&](const auto& option) {
     known += (known.empty() ? "" : ", ") + dashed(option.name);
     return true;
   });
+  options::for_each(options::cast_options, [&](const auto& option) { known += ", " + dashed(option.name); });
   throw Mistake{fmt::format("\"{}\" is not one of {}", key, known), key_node.Mark()};
 }
 

@@ -17,8 +17,9 @@ namespace tcast {
 //     - '\.gate\.=float32'                   # as --rule
 //   to: float8_e4m3fn                        # all other words are those of the options
 //   exclude: [vision]
+//   rounding: toward_zero                    # the options of conversions, too
 //
-// to a request; a list alone is one of rules. The command line's --to has precedence. Errors: parse, naming the file
+// to a request; a list alone is one of rules. What the command line says has precedence. Errors: parse, naming the file
 // and the line.
 [[nodiscard]] tensorcast::Result<void> add_yaml_rules(const std::string& text, const std::string& path,
                                                       tensorcast::ConvertRequest& request);

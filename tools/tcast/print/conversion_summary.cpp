@@ -174,19 +174,6 @@ std::string worst_tensors_table(const ConvertOutcome& outcome) {
   return "\n" + table.to_string();
 }
 
-Json options_json(const tensorcast::CastOptions& options) {
-  Json json;
-  tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
-    const auto value = options.*option.member;
-    if constexpr (std::is_enum_v<decltype(value)>) {
-      json[option.name] = option.word(value);
-    } else {
-      json[option.name] = option.actual(value);
-    }
-  });
-  return json;
-}
-
 // Weights that become one scheme.
 struct QuantizedWeights {
   std::uint64_t count = 0, elements = 0;

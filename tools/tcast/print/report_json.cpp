@@ -5,10 +5,24 @@
 #include <cmath>
 #include <type_traits>
 
+#include "options/cast_options.hpp"
 #include "options/cast_report.hpp"
 #include "process/printable.hpp"
 
 namespace tcast {
+
+Json options_json(const tensorcast::CastOptions& options) {
+  Json json;
+  tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
+    const auto value = options.*option.member;
+    if constexpr (std::is_enum_v<decltype(value)>) {
+      json[option.name] = option.word(value);
+    } else {
+      json[option.name] = option.actual(value);
+    }
+  });
+  return json;
+}
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tensorcast/cast_options.hpp"
 #include "tensorcast/cast_report.hpp"
 #include "tensorcast/file.hpp"
 
@@ -17,6 +18,9 @@ using Json = nlohmann::ordered_json;
 
 // Returns counts and errors. JSON has no infinity: `snr_db` is null if there is no noise.
 [[nodiscard]] Json to_json(const tensorcast::CastReport& report);
+
+// Returns the options of a conversion, with their defaults.
+[[nodiscard]] Json options_json(const tensorcast::CastOptions& options);
 
 // Returns null for numbers that JSON does not have.
 [[nodiscard]] Json finite_or_null(double value);

@@ -2,6 +2,7 @@
 // One value by every word of `rounding`: both neighbours, how far they are, and which word gives which.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +20,10 @@ struct Neighbour {
 // What a value becomes in one type.
 struct EveryRounding {
   tensorcast::DType dtype = tensorcast::DType::undefined;
-  std::string error;                  // of all words, if there is one
-  std::vector<Neighbour> neighbours;  // by value, the lower first; one if the number is the type's
-  double share_of_upper = 0.0;        // how often stochastic rounding gives the last of two
+  std::vector<Neighbour> neighbours = {};  // the result of toward_negative first; one if all words give it
+  std::vector<Neighbour> refused = {};     // errors that the options demand, and the words that they are of
+  std::optional<double> share_of_upper =
+      {};  // how often stochastic rounding gives the last of two, where distances tell
 };
 
 // Errors: those of explain().

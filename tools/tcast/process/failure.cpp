@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "options/cast_options.hpp"
 #include "process/error_json.hpp"
 #include "process/printable.hpp"
 #include "process/terminal.hpp"
@@ -42,6 +43,9 @@ std::string option_of(std::string_view field) {
   if (field == "overwrite") return "--force";
   if (field == "single_file") return "--output-layout single";
   std::string option = fmt::format("--{}", field);
+  tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& each) {
+    if (field == each.name && *each.flag != '\0') option = fmt::format("--{}", each.flag);
+  });
   std::replace(option.begin(), option.end(), '_', '-');
   return option;
 }
