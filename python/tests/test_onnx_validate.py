@@ -441,6 +441,16 @@ def test_a_scheme_needs_no_type_as_a_command(folder):
     assert tc.onnx.search(good(), progress=None).result.to == "float16"
 
 
+@pytest.mark.parametrize("command", ["convert", "search"])
+@pytest.mark.parametrize("words, said", [
+    ("--to int8", "a model cannot become int8"), ("--to qq", 'unknown dtype "qq"'), ("--weights-only gptq", "gptq"),
+    ("--to float16 --keep Relu", '"Relu" selects no nodes'), ("--weights-only int4-group --group-size 48", "groups of 48"),
+])  # fmt: skip
+def test_what_no_model_decides_is_wrong_usage(folder, command, words, said):
+    done = python(folder, "tensorcast.onnx", command, "in/missing.onnx", "-o", "out/o.onnx", *words.split())
+    assert done.returncode == 2 and said in done.stderr
+
+
 @pytest.mark.parametrize("words, said", [
     ("--inputs x.npz", "--inputs requires --validate"), ("--seed 3", "--seed requires --validate"),
     ("--dims N=3", "--dims requires --validate"), ("--cosine 0.5", "--cosine requires --validate"),

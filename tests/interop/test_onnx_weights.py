@@ -213,7 +213,7 @@ def test_recipes(run_tcast, tmp_path):
 
 @pytest.mark.parametrize("arguments, complaint", [
     (["--weights-only", "nvfp5"], 'weights of a model cannot become "nvfp5"'),
-    (["--weights-only", "bfloat16"], "--to bfloat16 with a bare --weights-only stores them in that type"),
+    (["--weights-only", "bfloat16"], "--to bfloat16 and --weights-only without a scheme store them in that type"),
     (["--weights-only", "q4_k"], "schemes are nvfp4, mxfp4, int4-group, int8 (int8-channel), float8 (fp8-channel)"),
     (["--weights-only", "mxfp4:best"], 'no recipe "best" for mxfp4'),
     (["--weights-only", "nvfp4:compressed-tensors"], "divides by the tensor's scale, and DequantizeLinear multiplies"),

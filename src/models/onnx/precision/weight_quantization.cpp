@@ -134,7 +134,7 @@ Result<WeightRecipe> parse_weight_recipe(std::string_view text, std::uint64_t gr
     const Result<DType> type = parse_dtype(word);
     const bool is_type = type && is_onnx(*type) && family(*type) == Family::floating;
     return invalid(fmt::format("weights of a model cannot become \"{}\"", word),
-                   (is_type ? fmt::format("`to` {} with a bare `weights_only` stores them in that type; ", name(*type))
+                   (is_type ? fmt::format("`to` {} and `weights_only` without a scheme store them in that type; ", name(*type))
                             : std::string()) +
                        "schemes are " + known);
   }
