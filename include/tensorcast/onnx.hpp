@@ -226,7 +226,7 @@ struct Needs {
   std::int64_t opset = 0;           // the first that has what initializers and values become
   std::string missing_kernel = {};  // a sentence: what the request's runtime cannot run; empty: nothing is known
 };
-// Errors: invalid_argument: a type or scheme that is no target.
+// Errors: invalid_argument: what convert() refuses whatever the model is, such as a type or scheme that is no target.
 [[nodiscard]] TENSORCAST_API Result<Needs> needs(const ConvertRequest& request);
 
 // What a Cast is for.

@@ -29,6 +29,7 @@ from ._device import _entry, _operator
 from ._interop import _torch_operator
 from ._errors import CastError
 from ._interop._torch import _NAME, type_name
+from ._interop._torch_memory import memory_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -247,15 +248,6 @@ def _places(model: nn.Module) -> list[_Place]:
     return found
 
 
-def _memory(tensor: torch.Tensor) -> Any:
-    """The same for tensors that share their memory."""
-    try:
-        address = tensor.data_ptr()
-    except RuntimeError:  # it has none
-        address = 0
-    return (address, tensor.dtype, tensor.shape, tensor.stride()) if address else id(tensor)
-
-
 class _ModuleRule:
     """A rule, with its expression compiled."""
 
@@ -298,7 +290,7 @@ def _targets(places: list[_Place], rules: list[_ModuleRule]) -> dict[Any, tuple[
         matches = [rule for rule in rules if rule.matches(place)]
         if not matches:
             continue
-        other, rule = decided.setdefault(_memory(place.tensor), (place.name, matches[0]))
+        other, rule = decided.setdefault(memory_of(place.tensor), (place.name, matches[0]))
         if rule.to != matches[0].to:
             raise CastError(f"{other} and {place.name} are one tensor, and get two types: {rule.to} and {matches[0].to}")
     if unused := sorted(str(rule.rule.match) for rule in rules if not rule.used):
@@ -353,9 +345,9 @@ def convert_module(
         _write_back(module)
     made: dict[Any, torch.Tensor] = {}  # by memory
     converted: dict[int, torch.Tensor] = {}  # by tensor
-    chosen = [place for place in places if _memory(place.tensor) in targets]
+    chosen = [place for place in places if memory_of(place.tensor) in targets]
     for place in chosen:
-        tensor, memory = place.tensor, _memory(place.tensor)
+        tensor, memory = place.tensor, memory_of(place.tensor)
         if memory not in made:
             to, scale = targets[memory]
             made[memory] = cast(tensor.detach(), to, **(options if scale is None else {**options, "scale": scale}))

@@ -256,6 +256,22 @@ def test_cast_of_a_state_dict_keeps_tied_tensors():
         tc.cast({"z": torch.zeros(2, dtype=torch.complex64)}, None, rules={"z": "float16"})
 
 
+def test_views_of_one_memory_that_show_other_numbers_are_not_tied():
+    pairs = torch.complex(torch.ones(3), torch.arange(3.0))
+    done = tc.cast({"a": pairs.imag, "b": pairs.conj().imag, "z": pairs, "conj": pairs.conj()}, "float16")
+    assert done["a"].tolist() == [0, 1, 2] and done["b"].tolist() == [0, -1, -2]
+    assert torch.equal(done["z"], pairs) and torch.equal(done["conj"], pairs.conj())
+
+
+@pytest.mark.parametrize("to_odd", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, lambda x: torch.nested.nested_tensor([x, x])])
+def test_a_tensor_that_is_not_dense_can_be_left_out(to_odd):
+    state = {"odd": to_odd(torch.eye(2)), "w": torch.ones(2)}
+    with pytest.raises(TypeError, match="tensor 'odd': "):
+        tc.cast(state, "float16")
+    done = tc.cast(state, "float16", exclude="^odd$")
+    assert done["w"].dtype == torch.float16 and done["odd"].layout == state["odd"].layout
+
+
 def test_urls(source, tmp_path):
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory", skip_instance_cache=True)

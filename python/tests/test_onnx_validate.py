@@ -21,7 +21,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import numpy_helper  # noqa: E402
 
-from tensorcast.onnx import _convert, auto_mixed_precision  # noqa: E402
+from tensorcast.onnx import _convert, _validate, auto_mixed_precision  # noqa: E402
 
 WEIGHTS = np.random.default_rng(3).normal(size=(8, 8)).astype(np.float32)
 X = np.random.default_rng(5).normal(size=(2, 8)).astype(np.float32)
@@ -366,6 +366,14 @@ def test_models_that_crash_the_runtime_are_made_in_another_form():
         assert runtime.run({"x": X})[0].shape == (2, 8)
 
 
+def test_numbers_beyond_the_range_of_outputs_are_infinite():
+    old, new = [np.float32([1e6, -1e6, 2])], [np.float16([np.inf, -np.inf, 2])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _validate.compare("y", old, new, 0.02, 0.02, 0.99).passed
+        assert not _validate.compare("y", old, [-new[0]], 0.02, 0.02, 0.99).passed
+
+
 def test_outputs_that_say_nothing_are_no_validation(folder):
     """All zeros and all NaN were called equal, with cosine 1."""
     zero = parse("g (float[2,8] x) => (float[2,8] y) { n = Neg(x)  a = Relu(x)  b = Relu(n)  y = Mul(a, b) }")
@@ -433,6 +441,16 @@ def test_a_scheme_needs_no_type_as_a_command(folder):
     assert tc.onnx.search(good(), progress=None).result.to == "float16"
 
 
+@pytest.mark.parametrize("command", ["convert", "search"])
+@pytest.mark.parametrize("words, said", [
+    ("--to int8", "a model cannot become int8"), ("--to qq", 'unknown dtype "qq"'), ("--weights-only gptq", "gptq"),
+    ("--to float16 --keep Relu", '"Relu" selects no nodes'), ("--weights-only int4-group --group-size 48", "groups of 48"),
+])  # fmt: skip
+def test_what_no_model_decides_is_wrong_usage(folder, command, words, said):
+    done = python(folder, "tensorcast.onnx", command, "in/missing.onnx", "-o", "out/o.onnx", *words.split())
+    assert done.returncode == 2 and said in done.stderr
+
+
 @pytest.mark.parametrize("words, said", [
     ("--inputs x.npz", "--inputs requires --validate"), ("--seed 3", "--seed requires --validate"),
     ("--dims N=3", "--dims requires --validate"), ("--cosine 0.5", "--cosine requires --validate"),
@@ -453,7 +471,7 @@ def test_wrong_inputs_are_named(folder):
     assert said(model=ill(), dims={"M": 3}).endswith("has the length 'M'; none of its lengths has a name")
     assert said({"x": np.ones((2, 8), np.int64)}) == "the input 'x' is int64, and the model takes float32"
     assert said({"x": X, "i": np.int32([0, 1])}, both) == "the input 'i' is int32, and the model takes int64"
-    assert said({"x": X}, both) == "there is no input 'i'; the model has 'x', 'i'"
+    assert said({"x": X}, both) == "no array is given for the input 'i'; the model takes 'x', 'i'"
     assert tc.onnx.validate(good(), good(), "float32", tc.onnx.Validation(inputs={"x": X.astype(np.float64)}))[0].passed
     longer = parse("g (float[N,8] x, float[K,8] z) => (float[5,8] y) { a = Reshape(x, s)  y = Add(a, z) }", s=np.int64([5, 8]))
     assert said(model=longer).endswith("give inputs with --inputs, or the length of 'N', 'K' with --dims; in Python inputs=, dims=")

@@ -193,7 +193,15 @@ def test_files_that_torch_save_did_not_write(name, tmp_path):
         tc.load(tmp_path / "x.pt")
 
 
-@pytest.mark.parametrize("state", [{0: W, "0": W + 1}, {"a": {"b": W}, "a.b": W + 1}])
+class Member(enum.Enum):
+    ONE = 1
+
+
+ALIKE = [{0: W, "0": W + 1}, {"a": {"b": W}, "a.b": W + 1}, {Member.ONE: W, 1: W + 1}, {(Member.ONE,): W, (1,): W + 1},
+         {torch.float16: W, "torch.float16": W + 1}]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ALIKE, ids=str)
 def test_two_tensors_of_one_name_are_an_error(state, tmp_path):
     torch.save(state, tmp_path / "x.pt")
     with pytest.raises(tc.UnsupportedError, match="two tensors of the checkpoint would have this name"):

@@ -38,6 +38,15 @@ def test_parameters_on_one_memory_stay_on_one():
     assert model.lm_head.weight.data_ptr() == model.embed.weight.data_ptr() and model.embed.weight.dtype == torch.bfloat16
 
 
+def test_a_view_that_negates_is_another_tensor():
+    pairs = torch.complex(torch.ones(3), torch.arange(3.0))
+    model = nn.Module()
+    model.register_buffer("a", pairs.imag)
+    model.register_buffer("b", pairs.conj().imag)
+    tct.convert_module(model, {"": "float16"})
+    assert model.a.tolist() == [0, 1, 2] and model.b.tolist() == [0, -1, -2]
+
+
 @pytest.mark.parametrize("compute", [None, "float32"])
 def test_the_second_name_of_a_shared_module(compute):
     model = nn.Module()

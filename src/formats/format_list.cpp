@@ -45,7 +45,8 @@ std::string all_extensions(bool written) {
 }
 
 Error only_read(const Format& format, const std::string& path) {
-  return in_file(path, unsupported(fmt::format("files of {} are only read", format.name), "write .safetensors"));
+  return in_file(path, unsupported(fmt::format("files of {} are only read", format.name),
+                                   "write .safetensors, or with `output_format` safetensors"));
 }
 
 }  // namespace

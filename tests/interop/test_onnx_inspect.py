@@ -84,7 +84,7 @@ def test_refused(run_tcast, tmp_path):
     assert cut.returncode == 1 and cut.stderr.startswith("tcast: error: m.onnx: ") and cut.stdout == ""
 
 
-def constants(scale=1.0, more=0):
+def constants(scale=1.0, more=0, text="text"):
     """Constants of every kind, in the main graph and in a branch."""
     def constant(name, **value):
         return helper.make_node("Constant", [], [name], **value)
@@ -97,7 +97,7 @@ def constants(scale=1.0, more=0):
     branch = helper.make_node("If", ["which"], ["y"], "choose", then_branch=inner, else_branch=other)
     nodes = [constant("which", value=numpy_helper.from_array(np.array(True))), constant("a", value=numbers),
              constant("b", value_floats=[1.5 * scale, 2.5]), constant("c", value_ints=[*range(20), more]), constant("d", value_int=7),
-             constant("e", sparse_value=sparse), constant("f", value_string="text"), branch]  # fmt: skip
+             constant("e", sparse_value=sparse), constant("f", value_string=text), constant("g", value_strings=["", text]), branch]  # fmt: skip
     return helper.make_model(graph(nodes, [], ["y"]))
 
 
@@ -110,6 +110,8 @@ def test_lists_constants(run_tcast, tmp_path):
         {"name": "c", "dtype": "int64", "shape": [21], "bytes": 168},
         {"name": "d", "dtype": "int64", "shape": [], "bytes": 8},
         {"name": "e", "dtype": "float32", "shape": [10, 20], "bytes": 8, "problem": "sparse, 2 elements are stored"},
+        {"name": "f", "dtype": "string", "shape": [], "bytes": 4},
+        {"name": "g", "dtype": "string", "shape": [2], "bytes": 4},
         {"name": "choose.else_branch/p", "dtype": "float32", "shape": [], "bytes": 4},
         {"name": "choose.then_branch/w", "dtype": "float32", "shape": [2, 3], "bytes": 24},
     ]
@@ -118,13 +120,13 @@ def test_lists_constants(run_tcast, tmp_path):
 def test_diff_compares_constants(run_tcast, tmp_path):
     onnx.save(constants(), tmp_path / "a.onnx")
     onnx.save(constants(), tmp_path / "same.onnx")
-    onnx.save(constants(1.25, more=1), tmp_path / "b.onnx")
+    onnx.save(constants(1.25, more=1, text="tex"), tmp_path / "b.onnx")
     assert run_tcast("onnx", "diff", "a.onnx", "same.onnx").returncode == 0
     done = run_tcast("onnx", "diff", "a.onnx", "b.onnx", "--json")
     assert done.returncode == 1
     said = json.loads(done.stdout)
     different = {each["name"] for each in said["initializers"] if not each["equal"]}
-    assert different == {"a", "b", "c", "e", "choose.then_branch/w", "choose.else_branch/p"} and not said["equal"]
+    assert different == {"a", "b", "c", "e", "f", "g", "choose.then_branch/w", "choose.else_branch/p"} and not said["equal"]
 
 
 def test_diff_compares_text_and_sparse_tensors(run_tcast, tmp_path):

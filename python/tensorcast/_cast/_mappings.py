@@ -41,6 +41,8 @@ def cast(x: Any = _MISSING, /, to: Any = _MISSING, **keywords: Any) -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
+    if _tensors.is_torch(value):  # a nested one has no shape to ask for
+        return True
     return (hasattr(value, "dtype") and hasattr(value, "shape")) or _foreign.is_foreign(value)
 
 
@@ -97,10 +99,12 @@ def _named_type(name: Any, value: Any) -> str:
 
 def _memory_of(value: Any) -> object:
     """Equal for tied tensors: those with the same elements of the same memory."""
-    if _tensors.is_torch(value) and value.device.type == "cpu" and value.numel():
-        return value.data_ptr(), value.shape, value.stride(), value.dtype
+    if _tensors.is_torch(value) and value.device.type == "cpu":
+        from .._interop._torch_memory import memory_of
+
+        return memory_of(value)
     if isinstance(value, np.ndarray) and value.size:
-        return value.ctypes.data, value.shape, value.strides, value.dtype.str
+        return value.ctypes.data, value.shape, value.strides, value.dtype
     return id(value)
 
 
@@ -159,6 +163,8 @@ def _with_seed_of(name: Any, options: dict[str, Any]) -> dict[str, Any]:
 def _shape_of(value: Any) -> tuple[int, ...]:
     if type(value).__name__ == "TensorProto":
         return tuple(value.dims)
+    if getattr(value, "is_nested", False):  # a length for each part
+        return (value.size(0),)
     return tuple(value.shape) if hasattr(value, "shape") else (len(value),)  # of pyarrow
 
 
@@ -196,6 +202,8 @@ def _converted(
         error.tensor = str(name)
         error.args = (f"tensor {name!r}: {error}",)
         raise
+    except TypeError as error:
+        raise TypeError(f"tensor {name!r}: {error}") from None
     if not (report or judged):
         return done, None
     if judged:

@@ -45,7 +45,7 @@ class Names(KeysView[str]):
 
 def device_of(given: Device, as_torch: bool) -> Any:
     """The device of PyTorch; ``None`` for the host."""
-    if given is None or (isinstance(given, str) and given == "cpu"):
+    if given is None or str(given) == "cpu":
         return None
     if not as_torch:
         raise CastError(f"device={given!r} is for tensors of PyTorch; pass framework='pt', too")

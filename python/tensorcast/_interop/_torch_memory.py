@@ -27,6 +27,18 @@ def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]
     return _codes(x).reshape(-1), name, shape
 
 
+def memory_of(x: torch.Tensor) -> object:
+    """Equal for tied tensors: those that show the same elements of the same memory; a value of its own where there is none."""
+    if x.layout != torch.strided or x.is_nested:
+        return id(x)
+    try:
+        address = x.data_ptr()
+    except RuntimeError:  # it has none
+        address = 0
+    # A view that conjugates or negates has the address and strides of what it shows.
+    return (address, x.dtype, x.shape, x.stride(), x.is_conj(), x.is_neg()) if address else id(x)
+
+
 def tensor_of(storage: npt.NDArray[Any], name: str, shape: tuple[int, ...]) -> torch.Tensor:
     if name == "float4_e2m1fn" and name not in _TORCH_TYPE and hasattr(torch, "float4_e2m1fn_x2"):
         if not shape or shape[-1] % 2:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._errors import CastError
 from . import ConvertResult, OutputDifference, Validation, convert, search, validate
 from ._option_table import add_options, given_options
@@ -32,6 +33,13 @@ def _file(text: str) -> str:
     if text in ("", "-"):
         raise argparse.ArgumentTypeError(f'"{text}" is not the name of a file' + ("; ./- is the file of that name" if text else ""))
     return text
+
+
+def _type(text: str) -> str:
+    try:
+        return _core.dtype_name(text)
+    except CastError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("model", type=_file, metavar="MODEL")
         command.add_argument("-o", "--output", type=_file, required=name == "search", metavar="OUT")
         default = "" if name == "convert" else "the type (default float16, or that of --weights-only)"
-        command.add_argument("--to", metavar="TYPE", help=default or "the type")
+        command.add_argument("--to", type=_type, metavar="TYPE", help=default or "the type")
         add_options(command, of_one_run=name == "convert")
         command.add_argument("-f", "--force", action="store_true", help="overwrite OUT")
         _add_checks(command)
@@ -106,7 +114,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("model", type=_file, metavar="OLD", help="the model before")
     command.add_argument("new", type=_file, metavar="NEW", help="the converted model")
-    command.add_argument("--to", required=True, metavar="TYPE", help="the type of NEW, from which tolerances follow")
+    command.add_argument(
+        "--to", type=_type, required=True, metavar="TYPE", help="the type of NEW, from which tolerances follow"
+    )
     _add_checks(command)
     return parser
 
@@ -155,8 +165,23 @@ def _run(given: argparse.Namespace) -> Any:
     )
 
 
-def _refused(given: argparse.Namespace, default: argparse.Namespace) -> str:
-    """What is wrong with the options of ``convert`` together; "" if nothing."""
+def _refused(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    """What is wrong with the options whatever the model is; "" if nothing."""
+    if given.command == "convert":
+        refused = _incomplete(given, parser.parse_args(["convert", given.model]))
+        if refused:
+            return refused
+    if given.command != "validate":
+        has_scheme = isinstance(given.weights_only, str)
+        try:
+            _core.onnx_needs(given.to or (None if has_scheme else "float16"), given_options(given))
+        except (CastError, ValueError) as problem:
+            return str(problem)
+    return ""
+
+
+def _incomplete(given: argparse.Namespace, default: argparse.Namespace) -> str:
+    """What ``convert`` lacks; "" if nothing."""
     if given.to is None and not isinstance(given.weights_only, str):
         return "there is no type to convert to: give --to TYPE, or --weights-only SCHEME"
     if not given.output and not given.dry_run:
@@ -208,11 +233,10 @@ def _print_conversion(name: str, done: ConvertResult, has_scheme: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
-    if given.command == "convert":
-        refused = _refused(given, parser.parse_args(["convert", given.model]))
-        if refused:
-            print(f"tensorcast: error: {refused}", file=sys.stderr)
-            return 2
+    refused = _refused(given, parser)
+    if refused:
+        print(f"tensorcast: error: {refused}", file=sys.stderr)
+        return 2
     try:
         done = _run(given)
     except (CastError, OSError, ValueError) as problem:

@@ -82,7 +82,7 @@ class RuntimeProcess:
             value.name for value in self.inputs if value.name not in inputs and not value.type.startswith("optional")
         ]
         if missing:
-            raise CastError(f"there is no input {missing[0]!r}; the model has {', '.join(map(repr, names))}")
+            raise CastError(f"no array is given for the input {missing[0]!r}; the model takes {', '.join(map(repr, names))}")
         given = {name: _plain(value) for name, value in inputs.items()}
         for value in self.inputs:
             if value.name in given:

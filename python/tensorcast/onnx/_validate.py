@@ -142,8 +142,8 @@ def compare(name: str, expected: Any, got: Any, rtol: float, atol: float, cosine
         a, b = old.astype(np.float64), new.astype(np.float64)
         if new.dtype in (np.float16, ml_dtypes.bfloat16):
             with np.errstate(over="ignore"):
-                beyond = np.isinf(a.astype(new.dtype)) & np.isfinite(a)
-            a = np.where(beyond, a.astype(new.dtype).astype(np.float64) if beyond.any() else a, a)
+                rounded = a.astype(new.dtype).astype(np.float64)
+            a = np.where(np.isinf(rounded), rounded, a)
         finite = np.isfinite(a)
         same = np.array_equal(np.isnan(a), np.isnan(b)) and np.array_equal(a[np.isinf(a)], b[np.isinf(a)])
         if not same or not np.isfinite(b[finite]).all():

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "checkpoint/compare/compare_model.hpp"
@@ -23,6 +25,8 @@
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
+#include "formats/format.hpp"
+#include "io/input_file.hpp"
 #include "quantized/detect/layer_summary.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/names/module_name.hpp"
@@ -330,10 +334,22 @@ class Verification {
   VerifyOutcome outcome_;
 };
 
+// Refuses a file of another format than checkpoints have, whose first bytes are no header of safetensors.
+Result<void> check_format(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};
+  const io::InputFile file = TRY(io::InputFile::open(path));
+  const Result<const formats::Format*> format = formats::detect_format(file);
+  if (!format || (*format)->name == "safetensors" || (*format)->name == "gguf") return {};
+  return in_file(path, unsupported(fmt::format("verify reads safetensors and GGUF, and this is {}", (*format)->name),
+                                   "`tcast diff` compares it with the file that it was converted from"));
+}
+
 }  // namespace
 
 Result<VerifyOutcome> verify_checkpoint(const VerifyRequest& request) {
   return guarded(request.checkpoint, [&]() -> Result<VerifyOutcome> {
+    TRY(check_format(request.checkpoint));
     Verification verification(request);
     return request.checkpoint.ends_with(".gguf") ? verification.run_file() : verification.run();
   });

@@ -105,8 +105,8 @@ class NpzReader final : public Reader {
   [[nodiscard]] bool is_npy(const npz::ZipEntry& entry) const {
     std::array<std::byte, 6> magic{};
     npz::EntrySource source(file_, entry);
-    if (source.size() < magic.size() || !source.read(0, magic)) return true;  // an error that says why
-    return npy::has_magic(magic);
+    if (source.size() < magic.size()) return false;
+    return !source.read(0, magic) || npy::has_magic(magic);  // of what cannot be read, an error says why
   }
 
   // Reports whether the current entry, which cannot be opened, is an array of objects, of dates or of records.

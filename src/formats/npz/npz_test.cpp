@@ -205,6 +205,7 @@ TEST(Npz, WhatIsNoArrayOfNumbersIsLeftOut) {
     npz::ZipWriter zip(*file);
     for (const auto& [name, content] : std::vector<std::pair<std::string, std::string>>{
              {"README.md", "# text"},
+             {"short", "hi"},
              {"a.npy", npy_of("'<f4'", "abcd")},
              {"o.npy", npy_of("'|O'", "pickle")},
              {"d.npy", npy_of("'<M8[D]'", "12345678")},
@@ -227,9 +228,10 @@ TEST(Npz, WhatIsNoArrayOfNumbersIsLeftOut) {
   EXPECT_EQ(tensors[1].name, "b");
   EXPECT_EQ(tensors[1].dtype, DType::boolean);
   const std::vector<std::string>& warnings = (*reader)->warnings();
-  ASSERT_EQ(warnings.size(), 4u);
+  ASSERT_EQ(warnings.size(), 5u);
   EXPECT_EQ(warnings[0], "entry \"README.md\" is left out: it is no array");
-  EXPECT_EQ(warnings[3].find("entry \"r.npy\" is left out: structured arrays"), 0u) << warnings[3];
+  EXPECT_EQ(warnings[1], "entry \"short\" is left out: it is no array");
+  EXPECT_EQ(warnings[4].find("entry \"r.npy\" is left out: structured arrays"), 0u) << warnings[4];
   std::array<std::byte, 4> bytes{};
   ASSERT_TRUE((*reader)->read(0, 0, bytes).ok());
   EXPECT_EQ(bytes[3], std::byte{'d'});

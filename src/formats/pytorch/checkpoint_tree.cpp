@@ -280,15 +280,14 @@ class Sorter {
       has_metadata = has_metadata || text == metadata_key;
       if (key.kind == Kind::string && key.integer != 0) note_replaced(joined(path, text));
       TRY(take(3 * text.size() + 3 * sizeof entries[0] + 64));
-      // Keys whose text is not all of them may be different.
-      const bool is_whole =
-          key.kind != Kind::foreign && key.kind != Kind::function && (key.kind != Kind::string || key.integer == 0);
-      const auto [place, is_new] = places.emplace(sort_of(key) + text, entries.size());
-      if (is_new || !is_whole) {
-        entries.emplace_back(std::move(text), dict.items[i + 1]);
-      } else {
-        entries[place->second].second = dict.items[i + 1];
+      if (is_whole(key)) {
+        const auto [place, is_new] = places.emplace(sort_of(key) + text, entries.size());
+        if (!is_new) {
+          entries[place->second].second = dict.items[i + 1];
+          continue;
+        }
       }
+      entries.emplace_back(std::move(text), dict.items[i + 1]);
     }
     if (dict.attributes != no_ref) {
       const Ref metadata = TRY(metadata_among(dict.attributes, path));
@@ -297,12 +296,21 @@ class Sorter {
     return entries;
   }
 
+  // Whether a key's text is all of it; others may differ though their texts are the same. key_text() has limited its
+  // depth.
+  bool is_whole(const Value& key) const {
+    if (key.kind == Kind::foreign || key.kind == Kind::function) return false;
+    if (key.kind == Kind::string) return key.integer == 0;
+    return std::ranges::all_of(key.items, [&](Ref item) { return is_whole(objects_[item]); });
+  }
+
   // Keys of one sort are equal if their texts are: True is 1 in Python, and "1" is not.
   static char sort_of(const Value& key) {
     switch (key.kind) {
       case Kind::string:
-      case Kind::symbol:
         return 's';
+      case Kind::symbol:
+        return 'y';
       case Kind::bytes:
         return 'b';
       case Kind::tuple:

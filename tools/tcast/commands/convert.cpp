@@ -309,9 +309,14 @@ class FolderConversion {
     request_.parents ? std::filesystem::create_directories(folder_, error)
                      : std::filesystem::create_directory(folder_, error);
     if (!error) return {};
-    return tensorcast::in_file(folder_, tensorcast::Error{.code = tensorcast::ErrorCode::io,
-                                                          .message = "the folder cannot be created: " + error.message(),
-                                                          .hint = "--parents creates the folders above it, too"});
+    const bool is_file = error == std::errc::file_exists;
+    return tensorcast::in_file(
+        folder_, tensorcast::Error{.code = tensorcast::ErrorCode::io,
+                                   .message = is_file ? "several files are converted into a folder, and this is a file"
+                                                      : "the folder cannot be created: " + error.message(),
+                                   .hint = error == std::errc::no_such_file_or_directory
+                                               ? "--parents creates the folders above it, too"
+                                               : ""});
   }
 
   // Returns false after an interruption.

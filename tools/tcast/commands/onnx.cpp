@@ -209,17 +209,18 @@ int convert_onnx(const OnnxConvertArguments& arguments) {
     return !interrupted();
   };
   const Result<tensorcast::onnx::Needs> needs = tensorcast::onnx::needs(request);
+  if (!needs) return misuse(needs.error());
   ordered_json compared = ordered_json::array();
   if (arguments.validation.wanted) {
     const Result<Validator> validator = Validator::find(arguments.validation, arguments.quiet);
     if (!validator) return fail(validator.error());
     request.check = [&, validator = *validator](const std::string& made) -> Result<void> {
       // A scheme names its type.
-      compared = TRY(validator.compare(request.input, made, needs ? needs->to : request.to));
+      compared = TRY(validator.compare(request.input, made, needs->to));
       return {};
     };
   }
-  if (needs && !needs->missing_kernel.empty()) warn(needs->missing_kernel, "`runtime` names another one, or any");
+  if (!needs->missing_kernel.empty()) warn(needs->missing_kernel, "`runtime` names another one, or any");
   const Result<ConvertOutcome> outcome = tensorcast::onnx::convert(request);
   if (!outcome && interrupted()) return report_interruption();
   if (!outcome) return fail(outcome.error());

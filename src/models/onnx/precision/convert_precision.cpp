@@ -97,6 +97,19 @@ Result<void> check_target(const Asked& asked) {
                  "targets are float16, bfloat16, float32 and float64; with --weights-only float8 types and int8, too");
 }
 
+// Checks the parts of a request that name nodes and values, as far as no model decides.
+Result<void> check_entries(const ConvertRequest& request) {
+  TRY(check_selectors(request.keep));
+  TRY(check_selectors(request.only));
+  TRY(parse_operator_types(request.operator_types));
+  for (const auto& [edge, dtype] : request.io_types) {
+    if (is_converted_type(dtype)) continue;
+    return invalid(fmt::format("\"{}\" cannot become {}", shown(edge), name(dtype)),
+                   "inputs and outputs can be float16, bfloat16, float32 and float64");
+  }
+  return {};
+}
+
 Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
   const ConvertRequest& request = asked.request;
   constexpr std::uint64_t largest_alignment = std::uint64_t{1} << 30;
@@ -105,6 +118,7 @@ Result<PrecisionPlan::Settings> settings_of(const Asked& asked) {
                                request.external_alignment));
   }
   TRY(check_target(asked));
+  TRY(check_entries(request));
   if (!runtime_has_type(request.runtime, request.to)) {
     return invalid(fmt::format("the runtime computes nothing in {}", name(request.to)),
                    "TensorRT and OpenVINO cast it to float32");
@@ -150,12 +164,8 @@ Result<void> take_selection(const Model& model, const ConvertRequest& request, P
       }
     });
   }
-  settings.operators = TRY(parse_operator_types(model, request.operator_types));
+  settings.operators = TRY(operator_types_of(model, request.operator_types));
   for (const auto& [edge, dtype] : request.io_types) {
-    if (!is_converted_type(dtype)) {
-      return invalid(fmt::format("\"{}\" cannot become {}", shown(edge), name(dtype)),
-                     "inputs and outputs can be float16, bfloat16, float32 and float64");
-    }
     bool known = false;
     for (const auto* edges : {&model.graph->inputs, &model.graph->outputs}) {
       for (const Declaration& declared : *edges) {
@@ -389,7 +399,7 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
 Result<::tensorcast::onnx::Needs> needs(const ConvertRequest& request) {
   using ::tensorcast::onnx::Runtime;
   const Asked asked = TRY(settled(request));
-  TRY(check_target(asked));
+  TRY(settings_of(asked));
   ::tensorcast::onnx::Needs found{.to = asked.request.to, .opset = first_opset(asked)};
   const DType to = found.to;
   if (request.runtime == Runtime::onnxruntime_cpu && asked.weights && bit_width(to) == 4 &&

@@ -97,4 +97,9 @@ Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std
   return selected;
 }
 
+Result<void> check_selectors(const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) TRY(test_of(entry));
+  return {};
+}
+
 }  // namespace tensorcast::models::onnx

@@ -15,4 +15,7 @@ namespace tensorcast::models::onnx {
 [[nodiscard]] Result<std::vector<bool>> select_nodes(const Model& model, const std::vector<std::string>& entries,
                                                      std::string_view option);
 
+// Checks what no model decides. Errors: invalid_argument: an entry that is malformed.
+[[nodiscard]] Result<void> check_selectors(const std::vector<std::string>& entries);
+
 }  // namespace tensorcast::models::onnx

@@ -83,7 +83,7 @@ TEST(NodeSelection, WhatSelectsNothingIsAnError) {
 }
 
 TEST(OperatorTypes, InputsAndOutputsByIndex) {
-  const auto parsed = parse_operator_types(*sample(), {"own::Neg:in=float16,in2=f64,out0=bfloat16", "Abs:out=f16"});
+  const auto parsed = operator_types_of(*sample(), {"own::Neg:in=float16,in2=f64,out0=bfloat16", "Abs:out=f16"});
   ASSERT_TRUE(parsed.ok()) << parsed.error().describe();
   const OperatorTypes& own = parsed->at(0);
   EXPECT_EQ(own.domain, "own");
@@ -101,7 +101,7 @@ TEST(OperatorTypes, WrongEntriesAreErrors) {
   for (const char* entry :
        {"own::Neg", "own::Neg:", "own::Neg:in", "own::Neg:in=", "own::Neg:in=int8", "own::Neg:inx=f16",
         "own::Neg:in-1=f16", "own::Neg:side=f16", "own::Neg:in=f16,", "own::Conv:in=f16", "Neg2:in=f16"}) {
-    EXPECT_FALSE(parse_operator_types(*sample(), {entry}).ok()) << entry;
+    EXPECT_FALSE(operator_types_of(*sample(), {entry}).ok()) << entry;
   }
 }
 

@@ -46,7 +46,7 @@ bool is_scale_of_codes(const Node& node, std::size_t input) {
 }
 
 bool is_product(const Node& node) {
-  constexpr std::string_view products[] = {"Mul", "Div", "MatMul", "Gemm", "Conv", "ConvTranspose"};
+  constexpr std::string_view products[] = {"Mul", "Div", "Reciprocal", "MatMul", "Gemm", "Conv", "ConvTranspose"};
   return node.domain.empty() && contains(products, node.op_type);
 }
 
@@ -96,6 +96,13 @@ class ScaleGroups {
 
 // A scale below it has less than five good bits in float16, or is zero, which makes NaN of the codes.
 constexpr double smallest_float16_scale = 0x1p-19;
+
+// Whether a variance is a divisor as it stands: what is added to it hides no loss of float16's last bits.
+bool divides_by_variance(const Node& node, std::size_t input) {
+  if (node.op_type != "BatchNormalization" || input != 4) return false;
+  const auto epsilon = std::ranges::find(node.attributes, "epsilon", &Attribute::name);
+  return epsilon != node.attributes.end() && epsilon->floats.size() == 1 && epsilon->floats[0] < smallest_float16_scale;
+}
 
 }  // namespace
 
@@ -432,7 +439,8 @@ NumberSurvey::Role NumberSurvey::role_of(ValueId id, Seen& seen) const {
   for (const auto& [node, index] : uses_[id]) {
     const std::string_view op = node->op_type;
     if (!node->domain.empty()) continue;
-    const bool is_scale = (op == "Div" && index == 1) || op == "Reciprocal" || is_scale_of_codes(*node, index);
+    const bool is_scale = (op == "Div" && index == 1) || op == "Reciprocal" || op == "Log" ||
+                          is_scale_of_codes(*node, index) || divides_by_variance(*node, index);
     if (is_scale) return Role::scale;
     const bool is_factor = op == "Mul" || (op == "BatchNormalization" && index == 4);
     if (is_factor) role = Role::factor;

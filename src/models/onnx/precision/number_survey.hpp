@@ -45,7 +45,7 @@ class NumberSurvey {
   enum class Role : std::uint8_t {
     number,  // any other
     factor,  // a product has its relative error, which counts if no number is a good one
-    scale,   // a divisor, or the scale of codes: one wrong number makes a part of the result wrong
+    scale,   // a divisor, what a Log takes, or the scale of codes: one wrong number makes a part of the result wrong
   };
 
   class Seen {

@@ -51,7 +51,7 @@ DType find_type(const std::map<std::size_t, DType>& single, DType all, std::size
 DType OperatorTypes::input(std::size_t index) const { return find_type(inputs, all_inputs, index); }
 DType OperatorTypes::output(std::size_t index) const { return find_type(outputs, all_outputs, index); }
 
-Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, const std::vector<std::string>& entries) {
+Result<std::vector<OperatorTypes>> parse_operator_types(const std::vector<std::string>& entries) {
   std::vector<OperatorTypes> parsed;
   for (const std::string& entry : entries) {
     const std::size_t scope = entry.find("::");
@@ -68,11 +68,18 @@ Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model, cons
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }
+  }
+  return parsed;
+}
+
+Result<std::vector<OperatorTypes>> operator_types_of(const Model& model, const std::vector<std::string>& entries) {
+  std::vector<OperatorTypes> parsed = TRY(parse_operator_types(entries));
+  for (std::size_t i = 0; i < parsed.size(); ++i) {
     bool known = false;
     each_graph(model, [&](const Graph& graph) {
-      known = known || std::ranges::any_of(graph.nodes, [&](const Node& node) { return types.names(node); });
+      known = known || std::ranges::any_of(graph.nodes, [&](const Node& node) { return parsed[i].names(node); });
     });
-    if (!known) return refused(entry, "names an operator that the model does not have");
+    if (!known) return refused(entries[i], "names an operator that the model does not have");
   }
   return parsed;
 }

@@ -27,8 +27,10 @@ struct OperatorTypes {
 };
 
 // Reads entries such as "com.microsoft::FusedMatMul:in=float16,out=float16" and "own::Op:in0=float16". Errors:
-// invalid_argument: an entry that is malformed, or names an operator that the model does not have.
-[[nodiscard]] Result<std::vector<OperatorTypes>> parse_operator_types(const Model& model,
-                                                                      const std::vector<std::string>& entries);
+// invalid_argument: an entry that is malformed.
+[[nodiscard]] Result<std::vector<OperatorTypes>> parse_operator_types(const std::vector<std::string>& entries);
+// The same. Errors: also an entry that names an operator which the model does not have.
+[[nodiscard]] Result<std::vector<OperatorTypes>> operator_types_of(const Model& model,
+                                                                   const std::vector<std::string>& entries);
 
 }  // namespace tensorcast::models::onnx

@@ -18,6 +18,7 @@
 #include "quantized/rewrite/damage.hpp"
 #include "quantized/rewrite/loss_meter.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/dtype.hpp"
 
 namespace tensorcast::models::onnx {
 namespace {
@@ -130,7 +131,12 @@ Result<WeightRecipe> parse_weight_recipe(std::string_view text, std::uint64_t gr
       known.append(known.empty() ? "" : ", ").append(row.word);
       if (row.word != row.scheme) known.append(" (").append(row.scheme).append(")");
     }
-    return invalid(fmt::format("weights of a model cannot become \"{}\"", word), "schemes are " + known);
+    const Result<DType> type = parse_dtype(word);
+    const bool is_type = type && is_onnx(*type) && family(*type) == Family::floating;
+    return invalid(fmt::format("weights of a model cannot become \"{}\"", word),
+                   (is_type ? fmt::format("`to` {} and `weights_only` without a scheme store them in that type; ", name(*type))
+                            : std::string()) +
+                       "schemes are " + known);
   }
   WeightRecipe made{.scheme = scheme, .recipe = std::string(text.substr(std::min(word.size() + 1, text.size())))};
   constexpr std::uint64_t largest_group = std::uint64_t{1} << 30;

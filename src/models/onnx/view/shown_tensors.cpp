@@ -30,10 +30,23 @@ Result<std::vector<std::int64_t>> read_ints(const io::InputFile& file, const Att
   return ints;
 }
 
+// Reads the texts of an attribute, of which the model keeps at most one.
+Result<std::vector<std::string>> read_texts(const io::InputFile& file, const Attribute& attribute) {
+  std::vector<std::string> texts;
+  WireReader wire(file, attribute.field.offset, end_of(attribute.field));
+  TRY(each_field(wire, [&](const WireField& field) -> Result<void> {
+    if (field.number != attribute_field::s && field.number != attribute_field::strings) return {};
+    TRY(expect(field, protozero::pbf_wire_type::length_delimited));
+    texts.push_back(TRY(wire.text(field.length)));
+    return {};
+  }));
+  return texts;
+}
+
 template <class Number>
-std::string bytes_of(std::span<const Number> numbers) {
+std::string raw_data(std::span<const Number> numbers) {
   const auto bytes = std::as_bytes(numbers);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return encode_field(Field::raw_data, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace
@@ -65,13 +78,18 @@ Result<ShownTensors> ShownTensors::of(const io::InputFile& file, const Model& mo
 
 Result<void> ShownTensors::add_constant(const io::InputFile& file, const Attribute& attribute, std::string name) {
   if (attribute.name == "value_float" || attribute.name == "value_floats") {
-    add_numbers(std::move(name), DType::float32, attribute.name == "value_float", attribute.floats.size(),
-                bytes_of(std::span<const float>(attribute.floats)));
+    add_elements(std::move(name), DType::float32, attribute.name == "value_float", attribute.floats.size(),
+                 raw_data(std::span<const float>(attribute.floats)));
   } else if (attribute.name == "value_int") {
-    add_numbers(std::move(name), DType::int64, true, 1, bytes_of(std::span<const std::int64_t>(&attribute.i, 1)));
+    add_elements(std::move(name), DType::int64, true, 1, raw_data(std::span<const std::int64_t>(&attribute.i, 1)));
   } else if (attribute.name == "value_ints") {
     const std::vector<std::int64_t> ints = TRY(read_ints(file, attribute));
-    add_numbers(std::move(name), DType::int64, false, ints.size(), bytes_of(std::span<const std::int64_t>(ints)));
+    add_elements(std::move(name), DType::int64, false, ints.size(), raw_data(std::span<const std::int64_t>(ints)));
+  } else if (attribute.name == "value_string" || attribute.name == "value_strings") {
+    const std::vector<std::string> texts = TRY(read_texts(file, attribute));
+    std::string contents;
+    for (const std::string& text : texts) contents += encode_field(Field::string_data, text);
+    add_elements(std::move(name), DType::string, attribute.name == "value_string", texts.size(), contents);
   } else if (attribute.tensor.length != 0) {
     Initializer tensor = as_initializer(attribute);
     tensor.field.offset = attribute.tensor.offset;
@@ -88,11 +106,12 @@ Result<void> ShownTensors::add_constant(const io::InputFile& file, const Attribu
   return {};
 }
 
-void ShownTensors::add_numbers(std::string name, DType element, bool is_scalar, std::uint64_t count,
-                               std::string bytes) {
+void ShownTensors::add_elements(std::string name, DType element, bool is_scalar, std::uint64_t count,
+                                std::string_view contents) {
   std::string& message = messages_.emplace_back();
   if (!is_scalar) message = encode_varint_field(Field::dims, count);
-  message += encode_varint_field(Field::data_type, element) + encode_field(Field::raw_data, bytes);
+  message += encode_varint_field(Field::data_type, element);
+  message += contents;
   files_.push_back(io::InputFile::in_memory(std::as_bytes(std::span(std::as_const(message)))));
   Initializer tensor;
   tensor.tensor = {.offset = 0, .length = message.size()};

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/input_file.hpp"
@@ -20,8 +21,8 @@ struct ShownTensor {
 
 class ShownTensors {
  public:
-  // Lists the tensors in the order of the file, those of a graph before those of its nodes. Text has no tensor here.
-  // `file` outlives the result. Errors: parse, io.
+  // Lists the tensors in the order of the file, those of a graph before those of its nodes. `file` outlives the result.
+  // Errors: parse, io.
   [[nodiscard]] static Result<ShownTensors> of(const io::InputFile& file, const Model& model,
                                                const std::vector<std::string>& scopes);
 
@@ -29,10 +30,11 @@ class ShownTensors {
 
  private:
   [[nodiscard]] Result<void> add_constant(const io::InputFile& file, const Attribute& attribute, std::string name);
-  void add_numbers(std::string name, DType element, bool is_scalar, std::uint64_t count, std::string bytes);
+  // `contents`: the field of TensorProto that has the elements.
+  void add_elements(std::string name, DType element, bool is_scalar, std::uint64_t count, std::string_view contents);
 
   std::vector<ShownTensor> tensors_;
-  // TensorProtos of the numbers in attributes, and each as a file. Elements of a deque stay where they are.
+  // TensorProtos of the numbers and texts in attributes, and each as a file. Elements of a deque stay where they are.
   std::deque<std::string> messages_;
   std::deque<io::InputFile> files_;
 };
