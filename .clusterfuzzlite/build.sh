@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 cd "$SRC/tensorcast"
+source scripts/sourced/fuzz-seeds
 
 # The flags of the environment want clang's own C++ library, for which the system's libraries are not made; CMake sets the
 # sanitizer and the fuzzer by TENSORCAST_SANITIZE.
@@ -25,9 +26,6 @@ while IFS=$'\t' read -r name binary folder; do
   ldd "$binary" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -v -E '/(libc|libm|ld-linux[^/]*|libpthread|libdl|librt)\.so' |
     xargs -r cp -t "$OUT/lib"
   patchelf --set-rpath '$ORIGIN/lib' "$OUT/$name"
-  seeds=()
-  for seed in "$folder/corpus/$name" "$folder"/testdata/{fuzz,valid,invalid}; do
-    [[ ! -d $seed ]] || seeds+=("$seed")
-  done
+  mapfile -t seeds < <(seeds_of "$name" "$folder")
   [[ ${#seeds[@]} -eq 0 ]] || zip -q -r "$OUT/${name}_seed_corpus.zip" "${seeds[@]}"
 done < "$build/fuzzers.txt"

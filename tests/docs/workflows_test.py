@@ -99,6 +99,10 @@ def test_a_release_is_published_by_what_was_tried(workflows):
 def test_fuzzers_are_built_as_services_ask(source_dir):
     build = (source_dir / ".clusterfuzzlite/build.sh").read_text()
     assert "--target fuzzers" in build and "fuzzers.txt" in build and "_seed_corpus.zip" in build
+    assert all("source scripts/sourced/fuzz-seeds" in text for text in (build, (source_dir / "scripts/fuzz").read_text()))
+    seeds = subprocess.run(["bash", "-c", "source scripts/sourced/fuzz-seeds; seeds_of convert_fuzz tests/fuzz"],
+                           cwd=source_dir, capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
+    assert "tests/fuzz/corpus/convert_fuzz" in seeds and "src/formats/gguf/testdata/valid" in seeds
     for path in (".clusterfuzzlite/build.sh", "tests/fuzz/oss-fuzz/build.sh"):
         assert os.access(source_dir / path, os.X_OK)
         assert subprocess.run(["bash", "-n", source_dir / path]).returncode == 0

@@ -63,7 +63,7 @@ Result<EveryRounding> by_every_word(std::string_view literal, tensorcast::DType 
 namespace {
 
 // How often stochastic rounding gives neighbour `i`: "60 %"; empty if the distances do not tell.
-std::string share_text(const EveryRounding& row, std::size_t i) {
+std::string stochastic_share_text(const EveryRounding& row, std::size_t i) {
   if (row.neighbours.size() == 1 && row.refused.empty()) return "100 %";
   if (!row.share_of_upper) return {};
   return fmt::format("{:.3g} %", 100.0 * (i == 0 ? 1.0 - *row.share_of_upper : *row.share_of_upper));
@@ -88,7 +88,7 @@ std::string rounding_table(const std::vector<EveryRounding>& rows, bool full) {
                      one.value.exact_error.empty() || one.value.exact_error == "0"
                          ? one.value.exact_error
                          : rounded_decimal(one.value.exact_error),
-                     share_text(row, i), words(one)});
+                     stochastic_share_text(row, i), words(one)});
     }
   }
   return table.to_string();
