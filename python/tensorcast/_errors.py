@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -254,6 +255,19 @@ def make_error(
     error.hint, error.file, error.tensor = in_python(hint) or None, file or None, tensor or None
     error.index = index
     return error
+
+
+@contextlib.contextmanager
+def of_tensor(name: Any) -> Iterator[None]:
+    """Names the tensor in errors of what is done with it."""
+    try:
+        yield
+    except CastError as error:
+        error.tensor = str(name)
+        error.args = (f"tensor {name!r}: {error}",)
+        raise
+    except TypeError as error:
+        raise TypeError(f"tensor {name!r}: {error}") from None
 
 
 def callers_level() -> int:

@@ -264,12 +264,14 @@ def test_views_of_one_memory_that_show_other_numbers_are_not_tied():
 
 
 @pytest.mark.parametrize("to_odd", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, lambda x: torch.nested.nested_tensor([x, x])])
-def test_a_tensor_that_is_not_dense_can_be_left_out(to_odd):
+def test_a_tensor_that_is_not_dense_can_be_left_out(to_odd, tmp_path):
     state = {"odd": to_odd(torch.eye(2)), "w": torch.ones(2)}
     with pytest.raises(TypeError, match="tensor 'odd': "):
         tc.cast(state, "float16")
     done = tc.cast(state, "float16", exclude="^odd$")
     assert done["w"].dtype == torch.float16 and done["odd"].layout == state["odd"].layout
+    with pytest.raises(TypeError, match="tensor 'odd': "):
+        tc.save(tmp_path / "x.npz", state)
 
 
 def test_urls(source, tmp_path):

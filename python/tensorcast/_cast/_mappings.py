@@ -15,7 +15,7 @@ from .. import _core
 from .._interop import _foreign
 from . import _arrays, _general, _numpy_types, _tensors
 from .._convert_options import OF_MAPPINGS, REQUEST_DEFAULTS
-from .._errors import CastError, LossWarning, callers_level, in_python
+from .._errors import CastError, LossWarning, callers_level, in_python, of_tensor
 
 _PER_TENSOR = ("copy", "order", "report")
 
@@ -91,10 +91,8 @@ def _dtype_of(value: Any) -> str:
 
 
 def _named_type(name: Any, value: Any) -> str:
-    try:
+    with of_tensor(name):  # what cast() of the tensor alone refuses, too
         return _dtype_of(value)
-    except TypeError as error:  # what cast() of the tensor alone refuses, too
-        raise TypeError(f"tensor {name!r}: {error}") from None
 
 
 def _memory_of(value: Any) -> object:
@@ -196,14 +194,8 @@ def _converted(
     # bfloat16 has the range of float32, and measuring takes as long as the conversion.
     has_range = from_ == "float32" and to == "bfloat16" and row["scale"] == 1
     judged = _has_elements(value) and not has_range and _core.may_lose(from_, to, options)
-    try:
+    with of_tensor(name):
         done = _general.cast(value, to, **per_tensor, **options, report=report or judged)
-    except CastError as error:
-        error.tensor = str(name)
-        error.args = (f"tensor {name!r}: {error}",)
-        raise
-    except TypeError as error:
-        raise TypeError(f"tensor {name!r}: {error}") from None
     if not (report or judged):
         return done, None
     if judged:

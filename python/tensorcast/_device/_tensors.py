@@ -13,7 +13,7 @@ from .. import _core
 from .._cast._arrays import cast_numbers, cast_scaled, scales_of
 from .._errors import CastError
 from .._interop._torch import _CARRIER as BY_BYTES
-from .._interop._torch import _PAIRS, _TORCH_TYPE
+from .._interop._torch import _PAIRS, _TORCH_TYPE, not_dense
 from ._convert import CARRIER, Plan, cast_codes, options_key, plan_of, scale_codes
 from ._formats import format_of
 
@@ -43,7 +43,7 @@ def result_type(name: str, device: torch.device, pairs: bool) -> torch.dtype:
 def check_source(x: torch.Tensor, from_name: str, given: bool) -> None:
     """Refuses what has no codes in its memory. ``given``: ``from_`` says what the codes are."""
     if x.layout != torch.strided or x.is_quantized:
-        raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
+        raise not_dense(x)
     form = format_of(from_name)
     if given and (x.dtype.is_floating_point or x.dtype.is_complex or x.element_size() * 8 != form.carrier_bits):
         raise CastError(f"from_= names the type of codes in integers of {form.carrier_bits} bits, not in {x.dtype}")

@@ -16,7 +16,7 @@ from .. import _core, _requests
 from .._cast import _arrays, _numpy_types, _tensors
 from . import _complex, _inspected, _remote
 from .._arguments import is_utf8, plain_errors
-from .._errors import CastError, UnsupportedError
+from .._errors import CastError, UnsupportedError, of_tensor
 from ._layers import Decoded, HasLayers, Layers
 from .._options import CastOptions, DTypeLike, shows_options
 from .._request_types import SourceTypes
@@ -593,7 +593,8 @@ def save(
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not is_utf8(name):
             raise TypeError(f"the name of a tensor is a string, in UTF-8, not {name!r}")
-        named.append((name, _tensors.to_core(tensor)))
+        with of_tensor(name):
+            named.append((name, _tensors.to_core(tensor)))
     if format is None and not isinstance(path, (str, os.PathLike)):
         raise CastError("an open file has no extension; format= names what to write, such as 'safetensors'")
     with _remote.written(path, overwrite) as here:

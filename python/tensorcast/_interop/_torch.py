@@ -123,10 +123,17 @@ def _codes(tensor: torch.Tensor) -> npt.NDArray[Any]:
     return codes
 
 
+def not_dense(x: torch.Tensor) -> TypeError:
+    """The error for a tensor whose elements are not simply in its memory."""
+    if x.is_nested:
+        return TypeError("a nested tensor has no shape of its own; cast the tensors of x.unbind()")
+    return TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
+
+
 def resolved(x: torch.Tensor) -> torch.Tensor:
     """The tensor with its elements in memory; TypeError if they are not dense."""
     if x.layout != torch.strided or x.is_quantized:
-        raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
+        raise not_dense(x)
     return x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
 
 

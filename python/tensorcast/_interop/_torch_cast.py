@@ -25,7 +25,7 @@ def cast_tensor(
 ) -> Any:
     from_name = _torch.type_name(x.dtype)
     if x.is_nested:
-        raise TypeError("a nested tensor has no shape of its own; cast the tensors of x.unbind()")
+        raise _torch.not_dense(x)
     traced = _torch.is_traced(x)
     if x.device.type not in ("cpu", "meta") and not (traced and (out is not None or report)):
         from .._device import _entry

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from ._exchange import on_a_device
-from ._torch import _TORCH_TYPE, _codes, check_has_memory, type_name
+from ._torch import _TORCH_TYPE, _codes, check_has_memory, not_dense, type_name
 
 
 def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]:
@@ -17,8 +17,8 @@ def storage_of(x: torch.Tensor) -> tuple[npt.NDArray[Any], str, tuple[int, ...]]
     name = type_name(x.dtype)
     if x.device.type != "cpu":
         raise on_a_device(x.device)
-    if x.layout != torch.strided or x.is_quantized:
-        raise TypeError("only dense tensors can be cast; call .to_dense() or .dequantize() first")
+    if x.layout != torch.strided or x.is_quantized or x.is_nested:
+        raise not_dense(x)
     check_has_memory(x)
     x = x.resolve_conj().resolve_neg().contiguous()
     shape = tuple(x.shape)
