@@ -36,6 +36,8 @@ struct Mutex {
 // Maximum rows and columns of a tile of any strides.
 constexpr std::size_t tile_edge = 128;
 constexpr std::size_t line_bytes = 64;
+// Runs so far apart share a set of the first-level cache.
+constexpr std::int64_t one_set_pitch = 4096;
 // Of a run of a transposed source: with longer ones, up to a page, CPUs fetch lines that nobody reads.
 constexpr std::size_t run_bytes = 256;
 // About, of a row of the target that is written at once, and of a tile before and after its conversion together, which
@@ -169,6 +171,8 @@ class Tiles {
     if (static_cast<std::size_t>(ops_.register_bytes) < line_bytes || src_.item_bytes() != 4 ||
         dst_.item_bytes() >= 4 || bit_width(dst_.dtype) < 8 || work_.report != nullptr)
       return;
+    // Targets of a byte have 64 runs at once, which leave that set, too.
+    if (dst_.item_bytes() == 1 && src_.strides[last_] % one_set_pitch == 0) return;
     const Result<Prepared> prepared = prepare(src_.dtype, dst_.dtype, work_.options);
     if (!prepared || !prepared->needs_one_kernel()) return;  // what converts tiles says what is wrong
     prepared_ = *prepared;
