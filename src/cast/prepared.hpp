@@ -20,6 +20,8 @@ class [[gnu::may_alias]] Prepared {  // the bytes of a struct of C
   // Precondition: check_numeric() and codec::check_options() accepted types and options.
   Prepared(DType from, DType to, const CastOptions& options) noexcept;
 
+  // Reports whether run_kernel() takes conversions of up to small_elements.
+  [[nodiscard]] bool needs_one_kernel() const noexcept { return limit_ != 0; }
   // Runs a conversion that needs one kernel. Returns false, and does nothing, if it needs more than that or if a buffer
   // is wrong: then run() does it.
   [[nodiscard]] bool run_kernel(const std::byte* src, std::byte* dst, std::size_t count) const noexcept {

@@ -140,6 +140,7 @@ TEST(Strided, TilesGiveWhatDenseArraysGive) {
                                  {{304, 208}, {1, 0}}};
   std::mt19937 random(53);
   for (const Permutation& layout : layouts) expect_as_dense(layout, random() % 16, random);
+  expect_as_dense({{208, 1328}, {1, 0}}, 0, random);
 }
 
 // Images whose channels are in turns, and those of each channel; and so few axes that keep the last one.
@@ -280,6 +281,34 @@ TEST(Strided, ThreadsGiveWhatOneGives) {
 }
 
 // The error of a tile is not the first in C order, which the message names.
+// Rows of whole lines, whose runs are converted where they are if the options need one kernel only.
+TEST(Strided, TilesOfWholeLinesTakeOptions) {
+  std::mt19937 random(56);
+  std::vector<float> numbers(304 * 208);
+  for (float& number : numbers) number = static_cast<float>(static_cast<int>(random() % 40001) - 20000) / 256.0f;
+  const std::vector<std::byte> values(bytes_of(numbers), bytes_of(numbers) + numbers.size() * sizeof(float));
+  const PermutedView view = permuted(values, sizeof(float), {304, 208}, {1, 0}, 0);
+  const CastOptions of_all[] = {{},
+                                {.out_of_range = OutOfRange::saturate},
+                                {.out_of_range = OutOfRange::error},
+                                {.rounding = Rounding::toward_zero},
+                                {.scale = 0.25}};
+  for (const DType from : {DType::float32, DType::int32}) {
+    for (const DType to : {DType::bfloat16, DType::float16, DType::float8_e5m2, DType::int8, DType::boolean}) {
+      for (const CastOptions& options : of_all) {
+        std::vector<std::byte> expected(storage_bytes(to, numbers.size())), got(expected.size());
+        const Result<void> right = cast({from, view.shape, view.dense}, {to, view.shape, expected}, options);
+        const Result<void> done =
+            cast_strided({from, view.shape, view.strides, view.first}, {to, view.shape, {}, got.data()}, options);
+        ASSERT_EQ(message(done), message(right)) << name(from) << " to " << name(to);
+        if (done) {
+          EXPECT_EQ(got, expected) << name(from) << " to " << name(to);
+        }
+      }
+    }
+  }
+}
+
 TEST(Strided, TilesNameTheFirstElementThatFails) {
   std::vector<float> numbers(600 * 700, 1.0f);
   numbers[3 * 700 + 650] = numbers[599 * 700 + 2] = 1e30f;  // [600, 700]; element 2 * 600 + 599 comes first

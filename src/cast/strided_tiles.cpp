@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cast/prepared.hpp"
 #include "cast/strided_block.hpp"
 #include "cast/tiles.hpp"
 #include "cast/tuning.hpp"
@@ -35,14 +36,19 @@ struct Mutex {
 // Maximum rows and columns of a tile of any strides.
 constexpr std::size_t tile_edge = 128;
 constexpr std::size_t line_bytes = 64;
+// Runs so far apart share a set of the first-level cache.
+constexpr std::int64_t one_set_pitch = 4096;
 // Of a run of a transposed source: with longer ones, up to a page, CPUs fetch lines that nobody reads.
 constexpr std::size_t run_bytes = 256;
-// About, of a row of the target that is written at once.
-constexpr std::size_t target_row_bytes = 512;
-// Runs that are transposed at once, and how many are fetched before: each is on a page that no CPU foresees. Runs that
-// are a power of two apart share sets of the second-level cache, which have room for 64.
+// About, of a row of the target that is written at once, and of a tile before and after its conversion together, which
+// the second-level cache has beside what is fetched.
+constexpr std::size_t target_row_bytes = 1024;
+constexpr std::size_t tile_bytes = std::size_t{192} << 10;
+// The least runs that are transposed at once, and how many are fetched before: each is on a page that no CPU foresees.
+// Runs that are a power of two apart share sets of the second-level cache, which have room for 64. Those that begin
+// within a line have more lines to wait for, which shows where few are transposed at once.
 constexpr std::size_t least_runs_at_once = 16;
-constexpr std::size_t runs_ahead = 48;
+constexpr std::size_t runs_ahead = 48, split_runs_ahead = 96;
 // Of an axis whose elements are in turns in memory, as the channels of an image; and of a tile of it, of
 // the wider type.
 constexpr std::size_t short_axis = 63;
@@ -146,13 +152,31 @@ class Tiles {
     const std::size_t src_item = src_.item_bytes(), dst_item = dst_.item_bytes();
     tile_rows_ = std::min(row_count_, run_bytes / src_item);
     const std::size_t unit = line_bytes / std::min(src_item, dst_item);
-    const std::size_t wanted = std::max(target_row_bytes / dst_item, block_elements / 4 / tile_rows_);
+    const std::size_t wanted = std::min(target_row_bytes / dst_item, tile_bytes / (tile_rows_ * (src_item + dst_item)));
     tile_columns_ = std::min(column_count_, (wanted / unit | 1) * unit);
     // Runs that begin within a line, as memory of malloc does, have parts of one more than others: the first tile ends
     // where a line does.
-    if (tile_rows_ == row_count_ || src_.strides[last_] % static_cast<std::int64_t>(line_bytes) != 0) return;
+    const bool are_whole_lines = src_.strides[last_] % static_cast<std::int64_t>(line_bytes) == 0;
+    if (!are_whole_lines && src_item >= 4) runs_ahead_ = split_runs_ahead;
+    if (are_whole_lines) choose_kernel();
+    if (tile_rows_ == row_count_ || !are_whole_lines) return;
     const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(src_.data)) % line_bytes / src_item;
     missing_rows_ = (tile_rows_ - to_line) % tile_rows_;
+  }
+
+  // Whether runs are converted where they are, and the narrower type is transposed. Narrow registers read each line
+  // twice: by then it has left the first-level cache, of which runs that are a power of two apart share one set. Runs
+  // of wider elements are too short for a call each; of narrower ones, the time is the same.
+  void choose_kernel() {
+    if (static_cast<std::size_t>(ops_.register_bytes) < line_bytes || src_.item_bytes() != 4 ||
+        dst_.item_bytes() >= 4 || bit_width(dst_.dtype) < 8 || work_.report != nullptr)
+      return;
+    // Targets of a byte have 64 runs at once, which leave that set, too.
+    if (dst_.item_bytes() == 1 && src_.strides[last_] % one_set_pitch == 0) return;
+    const Result<Prepared> prepared = prepare(src_.dtype, dst_.dtype, work_.options);
+    if (!prepared || !prepared->needs_one_kernel()) return;  // what converts tiles says what is wrong
+    prepared_ = *prepared;
+    converts_first_ = true;
   }
 
   void choose_stores() {
@@ -242,17 +266,16 @@ class Tiles {
   Result<void> transpose(Block& block, const std::byte* from, std::int64_t to, std::size_t height, std::size_t columns,
                          Edges edges) const {
     if (is_short_) return transpose_short(block, from, to, height, columns);
+    if (converts_first_) {
+      TRY(transpose_converted(block, from, height, columns));
+      write_rows(block.gathered(), to, height, columns, edges);
+      return {};
+    }
     const std::size_t src_item = src_.item_bytes();
-    const std::size_t run = height * src_item;
-    const std::size_t runs_at_once =
-        std::max(least_runs_at_once, static_cast<std::size_t>(ops_.register_bytes) / src_item);
+    const std::size_t runs_at_once = this->runs_at_once(src_item);
     for (std::size_t column = 0; column < columns; column += runs_at_once) {
       const std::size_t end = std::min(columns, column + runs_at_once);
-      for (std::size_t ahead = column + runs_ahead; ahead < end + runs_ahead; ++ahead) {
-        const std::byte* const next =
-            ahead < columns ? from + at(src_, last_, ahead) : from + run + at(src_, last_, ahead - columns);
-        prefetch(next, run + reinterpret_cast<std::uintptr_t>(next) % line_bytes);  // all lines that it is in
-      }
+      for (std::size_t i = column; i < end; ++i) prefetch_run(from, height, columns, i + runs_ahead_);
       // The last ones of a tile are as many, so that they fill registers.
       const std::size_t begin = end - std::min(end, runs_at_once);
       transpose_(src_item, from + at(src_, last_, begin), src_.strides[last_], end - begin, height,
@@ -265,6 +288,37 @@ class Tiles {
     }
     write_rows(rows, to, height, columns, edges);
     return {};
+  }
+
+  // The rows of a tile, in block.gathered(). Runs are converted where they are, then transposed.
+  Result<void> transpose_converted(Block& block, const std::byte* from, std::size_t height, std::size_t columns) const {
+    const std::size_t item = dst_.item_bytes(), run = height * item, runs_at_once = this->runs_at_once(item);
+    for (std::size_t column = 0; column < columns; column += runs_at_once) {
+      const std::size_t end = std::min(columns, column + runs_at_once);
+      const std::size_t begin = end - std::min(end, runs_at_once);
+      std::byte* converted = block.converted();
+      for (std::size_t i = begin; i < end; ++i, converted += run) {
+        if (i >= column) prefetch_run(from, height, columns, i + runs_ahead_);
+        const std::byte* const source = from + at(src_, last_, i);
+        if (!prepared_.run_kernel(source, converted, height)) TRY(block.convert(source, converted, height, 0, work_));
+      }
+      transpose_(item, block.converted(), static_cast<std::ptrdiff_t>(run), end - begin, height,
+                 block.gathered() + begin * item, static_cast<std::ptrdiff_t>(columns * item));
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::size_t runs_at_once(std::size_t item_bytes) const {
+    return std::max(least_runs_at_once, static_cast<std::size_t>(ops_.register_bytes) / item_bytes);
+  }
+
+  // A run of a tile, or of the next one. GCC leaves out calls of functions that do no more.
+  [[gnu::always_inline]] void prefetch_run(const std::byte* from, std::size_t height, std::size_t columns,
+                                           std::size_t index) const {
+    const std::size_t run = height * src_.item_bytes();
+    const std::byte* const next =
+        index < columns ? from + at(src_, last_, index) : from + run + at(src_, last_, index - columns);
+    prefetch(next, run + reinterpret_cast<std::uintptr_t>(next) % line_bytes);  // all lines that it is in
   }
 
   // The same of an axis so short that its elements are in turns in memory.
@@ -340,7 +394,9 @@ class Tiles {
   bool transposes_ = false;
   bool joins_rows_ = false;      // of the target: a tile has whole ones, which follow each other
   bool converts_first_ = false;  // as the narrower type is transposed in less time
-  bool is_short_ = false;        // rows or columns are so few that they are in turns in memory
+  Prepared prepared_;            // what converts runs then, unless they are short
+  std::size_t runs_ahead_ = runs_ahead;
+  bool is_short_ = false;  // rows or columns are so few that they are in turns in memory
   const bool copies_ = copies(src_, dst_, work_);
   bool bypasses_cache_ = false;
   Mutex blocks_mutex_;
