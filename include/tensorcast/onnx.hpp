@@ -369,9 +369,8 @@ struct DiffOutcome {
 };
 
 // Compares two models by the names of their values. Initializers, and the values of Constants under the names of their
-// outputs, are compared as float64, one block at a time; codes as DequantizeLinear decodes them. Memory: the scales of a
-// tensor.
-// Errors: io, parse, unsupported.
+// outputs, are compared as float64, one block at a time; codes as DequantizeLinear decodes them. Memory: the scales of
+// a tensor. Errors: io, parse, unsupported.
 [[nodiscard]] TENSORCAST_API Result<DiffOutcome> diff(const DiffRequest& request);
 
 struct DrawRequest {

@@ -133,10 +133,11 @@ Result<WeightRecipe> parse_weight_recipe(std::string_view text, std::uint64_t gr
     }
     const Result<DType> type = parse_dtype(word);
     const bool is_type = type && is_onnx(*type) && family(*type) == Family::floating;
-    return invalid(fmt::format("weights of a model cannot become \"{}\"", word),
-                   (is_type ? fmt::format("`to` {} and `weights_only` without a scheme store them in that type; ", name(*type))
-                            : std::string()) +
-                       "schemes are " + known);
+    return invalid(
+        fmt::format("weights of a model cannot become \"{}\"", word),
+        (is_type ? fmt::format("`to` {} and `weights_only` without a scheme store them in that type; ", name(*type))
+                 : std::string()) +
+            "schemes are " + known);
   }
   WeightRecipe made{.scheme = scheme, .recipe = std::string(text.substr(std::min(word.size() + 1, text.size())))};
   constexpr std::uint64_t largest_group = std::uint64_t{1} << 30;
