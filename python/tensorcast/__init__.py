@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from ._cast._explain import explain
     from ._explained import Explained, Explanation
     from ._files._conversion import convert
-    from ._files._files import TensorFile, TensorFolder, dtypes, inspect, load, save
+    from ._files._files import TensorFile, TensorFolder, dtypes, inspect, load
     from ._files._files import open as open  # not of __all__: `import *` leaves Python's own alone
+    from ._files._save import save
     from ._files._layers import QuantizedLayer
     from ._cast._nodes import CastLikeNode, CastNode
     from ._options import CastOptions
@@ -150,7 +151,8 @@ _DEFINED_IN = {
     "_cast._explain": ("explain",),
     "_explained": ("Explained", "Explanation"),
     "_files._conversion": ("convert",),
-    "_files._files": ("TensorFile", "TensorFolder", "dtypes", "inspect", "load", "save", "open"),
+    "_files._files": ("TensorFile", "TensorFolder", "dtypes", "inspect", "load", "open"),
+    "_files._save": ("save",),
     "_files._layers": ("QuantizedLayer",),
     "_cast._nodes": ("CastLikeNode", "CastNode"),
     "_options": ("CastOptions",),
