@@ -565,6 +565,7 @@ class LookingTest(CheckpointTest):
         self.done("convert", self.source(), "-o", "out", "--to", "bf16")
         (self.out / ".gitattributes").write_text("*.safetensors filter=lfs\n")
         self.done("verify", "out")
+        self.assertIn("hint: name the folder: ", self.refused("verify", next(self.out.glob("*.safetensors"))))
         (self.out / "sub/modeling.py").write_text("import os\n")
         self.assertIn("modeling.py: SHA256SUMS does not have this file", self.refused("verify", "out"))
 

@@ -76,6 +76,10 @@ class Verification {
     const std::string sums_path = output_.folder + "/" + sums_name;
     const bool has_sums = is_file(sums_path) && is_folder(request_.checkpoint);
     if (!has_sums && request_.against.empty()) {
+      if (is_file(sums_path)) {
+        return in_file(request_.checkpoint, invalid("SHA256SUMS is of the folder's files together",
+                                                    fmt::format("name the folder: {}", output_.folder)));
+      }
       return in_file(output_.folder,
                      invalid("the folder has no SHA256SUMS to compare with",
                              "`against` compares its tensors with the checkpoint that it was converted from"));
