@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "codec/decimal.hpp"
-#include "codec/philox.hpp"
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
@@ -139,7 +138,7 @@ std::vector<std::string> event_names(const Encoded& encoded, DType to, const Pol
 
 // The number is the first of its tensor, on which stochastic rounding depends.
 Result<Encoded> encode_source(const Source& source, DType to, const Policy& policy) {
-  const std::uint32_t random = codec::random_word(policy.seed, 0);
+  const std::uint32_t random = codec::random_of(policy, 0);
   if (source.dtype != DType::undefined) return codec::cast_code(source.dtype, source.code, to, policy, random);
   const Real real = TRY(codec::decode_text(source.text, policy.scale));
   return codec::encode(real, to, policy, random);

@@ -32,8 +32,7 @@ using RoundFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count
 // Numbers as those of a narrower type, rounded to odd: a later rounding to fewer bits has the result of one rounding.
 using NarrowFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count);
 
-// A float type to another type by the policy's word. `random`: a word for each number of stochastic rounding, else
-// null.
+// A float type to another type by the policy's word. `random`: a word for each number if it is stochastic, else null.
 using EncodeByWordFn = void (*)(const std::byte* src, std::byte* dst, std::size_t count, const codec::Policy& policy,
                                 const std::uint32_t* random);
 

@@ -2,13 +2,11 @@
 #include "report/rules.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
-#include "codec/reference_cast.hpp"
 #include "dtype/dtype_table.hpp"
 
 namespace tensorcast::report {

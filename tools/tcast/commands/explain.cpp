@@ -8,9 +8,9 @@
 
 #include "command.hpp"
 #include "dtype/try.hpp"
+#include "flags/option_flags.hpp"
 #include "flags/options.hpp"
 #include "options/cast_options.hpp"
-#include "options/option_text.hpp"
 #include "print/decimal_text.hpp"
 #include "print/report_json.hpp"
 #include "print/rounding_text.hpp"
@@ -167,13 +167,7 @@ void add_rounding_or_all(CLI::App& command, ExplainArguments& arguments) {
   const std::string help = listed->get_description(), group = listed->get_group();
   command.remove_option(listed);
   using Word = std::optional<tensorcast::Rounding>;
-  std::vector<std::pair<std::string, Word>> words, synonyms;
-  for (const char* word : tensorcast::options::roundings) {
-    words.emplace_back(word, static_cast<tensorcast::Rounding>(words.size()));
-  }
-  for (const auto& [word, number] : tensorcast::options::roundings.synonyms) {
-    if (word != nullptr) synonyms.emplace_back(word, static_cast<tensorcast::Rounding>(number));
-  }
+  auto [words, synonyms] = choices_of<Word, tensorcast::Rounding>(tensorcast::options::roundings);
   words.emplace_back("all", std::nullopt);
   add_choice<Word>(command, "--rounding", arguments.rounding, std::move(words),
                    help + "; all shows both neighbours, and which word gives which", std::move(synonyms))

@@ -12,6 +12,19 @@
 
 namespace tcast {
 
+// The words of an option, and their other spellings, as add_choice() takes them.
+template <class Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+template <class Value, class Enum>
+std::pair<Choices<Value>, Choices<Value>> choices_of(const tensorcast::options::Words& words) {
+  Choices<Value> choices, synonyms;
+  for (const char* word : words) choices.emplace_back(word, static_cast<Enum>(choices.size()));
+  for (const tensorcast::options::Synonym& synonym : words.synonyms) {
+    if (synonym.word != nullptr) synonyms.emplace_back(synonym.word, static_cast<Enum>(synonym.number));
+  }
+  return {std::move(choices), std::move(synonyms)};
+}
+
 template <class Option>
 CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Type& target, const std::string& help) {
   using Value = typename Option::Type;
@@ -19,11 +32,7 @@ CLI::Option* add_listed(CLI::App& app, const Option& option, typename Option::Ty
   if constexpr (std::is_same_v<Value, tensorcast::DType>) {
     return add_dtype(app, name, target, help);
   } else if constexpr (Option::is_choice) {
-    std::vector<std::pair<std::string, Value>> choices, synonyms;
-    for (const char* word : option.words) choices.emplace_back(word, static_cast<Value>(choices.size()));
-    for (const tensorcast::options::Synonym& synonym : option.words.synonyms) {
-      if (synonym.word != nullptr) synonyms.emplace_back(synonym.word, static_cast<Value>(synonym.number));
-    }
+    auto [choices, synonyms] = choices_of<Value, Value>(option.words);
     CLI::Option* const made = add_choice(app, name, target, std::move(choices), help, std::move(synonyms));
     return *option.metavar == '\0' ? made
                                    : made->option_text(option.metavar);  // where the words need lines of their own

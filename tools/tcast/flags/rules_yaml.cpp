@@ -192,20 +192,17 @@ void read(const YAML::Node& node, const Option& option, typename Option::Type& v
     if (value == option.usual()) value = truth;
   } else if constexpr (Option::is_choice) {
     const std::string word = dashed(word_of(node));
-    if (const int number = option.words.find(word); number >= 0) {
-      if (value == Value{}) value = static_cast<Value>(number);
-      return;
-    }
+    int found = option.words.find(word);
     std::string known;
-    for (int number = 0; number <= option.last(); ++number) {
-      const auto choice = static_cast<Value>(number);
-      if (dashed(option.word(choice)) == word) {
-        if (value == Value{}) value = choice;
-        return;
-      }
-      known += (known.empty() ? "" : ", ") + dashed(option.word(choice));
+    for (int number = 0; found < 0 && number <= option.last(); ++number) {
+      const std::string each = dashed(option.word(static_cast<Value>(number)));
+      if (each == word) found = number;
+      known += (known.empty() ? "" : ", ") + each;
     }
-    throw Mistake{fmt::format("\"{}\" is not a {}; there are {}", word_of(node), option.name, known), node.Mark()};
+    if (found < 0) {
+      throw Mistake{fmt::format("\"{}\" is not a {}; there are {}", word_of(node), option.name, known), node.Mark()};
+    }
+    if (value == Value{}) value = static_cast<Value>(found);
   } else if constexpr (std::is_same_v<Value, double>) {
     const double number = option.kind == options::ValueKind::bits ? bits_of(node) : scale_of(node);
     if (value == option.usual()) value = number;
