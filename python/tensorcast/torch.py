@@ -80,7 +80,7 @@ def cast_on_device(
             hold its codes: uint8 for 8 bits and fewer, one element a byte.
         from_: the type of the codes that ``x``, a tensor of integers of that width, holds.
         fused: compile the operations to one kernel by ``torch.compile``. The first call of each pair of types and options
-            takes seconds.
+            takes seconds. Stochastic rounding, and options that are ``"error"``, run operation by operation.
         **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` may be a tensor that broadcasts to
             ``x``, of float64, float32, float16 or bfloat16.
 
@@ -100,9 +100,10 @@ def cast_on_device(
         options["scale"] = float(scale)
     source = "" if from_ is None else type_name(from_)
     name = type_name(to)
+    options = _torch_operator.for_schema(options)
     result: torch.Tensor
     if fused:
-        result = _operator.fused(name, source, tuple(sorted(options.items())))(x, scales)
+        result = _operator.fused(x.dtype, name, source, tuple(sorted(options.items())))(x, scales)
         return result
     result = _operator.OPERATOR(x, name, scales, from_=source, **options)
     return result

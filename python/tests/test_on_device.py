@@ -160,6 +160,29 @@ def test_random_words_go_by_places():
     assert not torch.equal(bits(others), bits(tct.cast_on_device(x, "float8_e5m2", rounding="stochastic", seed=7)))
 
 
+@pytest.mark.parametrize("seed", [2**63, 2**64 - 1])
+def test_seeds_have_64_bits(seed):
+    """PyTorch's schemas have 63; half of the tensors of a mapping get a seed above."""
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((10, 100)).astype(np.float32))
+    options = {"rounding": "stochastic", "seed": seed}
+    expected = bits(tc.cast(x, "bfloat16", **options))
+    made = [
+        tct.cast_on_device(x, "bfloat16", **options),
+        tct.cast(x.clone().requires_grad_(), "bfloat16", **options),
+        tct.cast(x, "bfloat16", scale=torch.tensor(1.0), **options),
+        torch.compile(lambda x: tc.cast(x, "bfloat16", **options), backend="aot_eager")(x),
+        torch.compile(lambda x: tct.cast_on_device(x, "bfloat16", **options), backend="aot_eager")(x),
+        tct.cast_on_device(x, "bfloat16", fused=True, **options),
+    ]
+    assert all(torch.equal(bits(each), expected) for each in made)
+    weights = {name: torch.empty(4, device="meta") for name in "abcdefgh"}
+    assert {each.dtype for each in tc.cast(weights, "bfloat16", **options).values()} == {torch.bfloat16}
+    for wrong in (-1, 2**64, True, 1.5):
+        for function in (tct.cast_on_device, lambda x, to, **given: tct.cast(x.requires_grad_(), to, **given)):
+            with pytest.raises(tc.CastError, match="seed must be a whole number of 64 bits"):
+                function(x.clone(), "bfloat16", rounding="stochastic", seed=wrong)
+
+
 SCALES = [0.0, -1.0, 0.1, 2.0**-140, -3.7e20, 1.0000000000000002, 5e-324, 1.7e308]
 
 
@@ -299,6 +322,16 @@ def test_the_compiler_fuses_the_same_bits(from_, to, options):
     x = (torch.randn(64, 128) * 100).to(getattr(torch, from_))
     made = tct.cast_on_device(x, to, fused=True, **options)
     assert torch.equal(made.view(torch.uint8), tct.cast_on_device(x, to, **options).view(torch.uint8))
+
+
+def test_any_number_of_pairs_and_shapes_are_fused():
+    """PyTorch compiles one piece of code eight times."""
+    for to in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "int8", "uint8", "int16", "int32", "bool"):
+        x = torch.randn(2, 3)
+        assert torch.equal(bits(tct.cast_on_device(x, to, fused=True)), bits(tc.cast(x, to))), to
+    for shape in ((), (1,), (5,), (1, 5), (5, 1), (2, 3, 4), (1, 3, 1), (2, 1, 2, 3), (2, 2, 2, 2, 2), (1, 1, 1, 1, 1, 3), (0, 2)):
+        x = torch.randn(shape)
+        assert torch.equal(bits(tct.cast_on_device(x, "float16", fused=True)), bits(tc.cast(x, "float16"))), shape
 
 
 def test_the_compiler_calls_what_it_cannot_fuse():

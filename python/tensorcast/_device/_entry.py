@@ -10,6 +10,7 @@ import torch
 from .._cast._arrays import scale_is_one
 from .._errors import CastError
 from .._interop._torch import _NAME, cast_elements, check_gradient, resolved, type_name
+from .._interop._torch_operator import for_schema
 from . import _operator
 from ._tensors import result_type
 
@@ -55,7 +56,7 @@ def cast_tensor(
         made, done = cast_elements(source, type_name(x.dtype), name, None, order, True, scale, options)
         result = made.to(x.device)
     else:
-        known = {option: value for option, value in options.items() if option not in ("float_string", "scale")}
+        known = for_schema({option: value for option, value in options.items() if option not in ("float_string", "scale")})
         scales = given_scales(scale, x.device)
         if scales is None:
             result = torch.ops.tensorcast.cast(x, name, scale=float(scale), **known)

@@ -11,7 +11,7 @@ import torch
 from .. import _core
 from .._errors import CastError
 from .._interop._torch import type_name
-from .._interop._torch_operator import _LIBRARY, _SCHEMA_DEFAULTS, _empty, with_derivatives
+from .._interop._torch_operator import _LIBRARY, _SCHEMA_DEFAULTS, _empty, of_schema, with_derivatives
 from ._tensors import cast, check_source, result_type
 
 _PYTORCH: Any = torch
@@ -36,7 +36,7 @@ def _cast(
     from_name, to_name = _names(x, to, from_)
     if scales is not None and scale != 1:
         raise CastError("scale= is a number or a tensor, not both")
-    return cast(x, from_name, to_name, scale if scales is None else scales, options, tables=tables, pairs=not from_)
+    return cast(x, from_name, to_name, scale if scales is None else scales, of_schema(options), tables=tables, pairs=not from_)
 
 
 _LIBRARY.impl("cast_on_device", _cast, "CompositeExplicitAutograd")
@@ -84,6 +84,8 @@ def decomposed(
     undone: torch.Tensor = NotImplemented
     if "error" in (options.get("out_of_range"), options.get("invalid"), options.get("inexact")):
         return undone
+    if options.get("rounding") == "stochastic":  # inductor writes each of Philox's words out anew where it is used: 4**10 times
+        return undone
     made = result_type(_names(x, to, from_)[1], x.device, pairs=not from_)
     if _PYTORCH.float8_e8m0fnu in (x.dtype, made):  # inductor of PyTorch 2.13 has no C++ for it
         return undone
@@ -96,7 +98,13 @@ def decomposed_off_the_cpu(x: torch.Tensor, to: str, *scale: torch.Tensor, **opt
 
 
 @functools.lru_cache(maxsize=256)
-def fused(to: str, from_: str, options: tuple[tuple[str, Any], ...]) -> Any:
+def fused(source: torch.dtype, to: str, from_: str, options: tuple[tuple[str, Any], ...]) -> Any:
     """The operator, compiled for the device: one kernel. Each pair of types and options compiles once."""
     known: dict[str, Any] = {**dict(options), "from_": from_}
-    return _PYTORCH.compile(lambda x, scales: OPERATOR(x, to, scales, **known), dynamic=True, fullgraph=True)
+
+    def run(x: torch.Tensor, scales: torch.Tensor | None) -> Any:
+        return OPERATOR(x, to, scales, **known)
+
+    # PyTorch compiles one code object at most eight times, and then runs it as it is.
+    run.__code__ = run.__code__.replace()
+    return _PYTORCH.compile(run, dynamic=True)

@@ -54,17 +54,33 @@ OPERATOR = torch.ops.tensorcast.cast.default
 SCALED = torch.ops.tensorcast.cast_scaled.default
 
 
+def for_schema(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as an operator takes them: its schema has integers with a sign, so seeds from 2**63 on are negative."""
+    seed = options.get("seed", 0)
+    if isinstance(seed, torch.SymInt):
+        return options
+    if isinstance(seed, (bool, float)) or seed < 0 or seed >= 2**64:
+        _core.check_options({"seed": seed})
+    return {**options, "seed": int(seed) - 2**64} if seed >= 2**63 else options
+
+
+def of_schema(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that an operator was given."""
+    seed = options.get("seed", 0)
+    return {**options, "seed": seed + 2**64} if isinstance(seed, int) and seed < 0 else options
+
+
 def _cast(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
     """The operator on the CPU."""
     name = _NAME[torch_type(to)]
-    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, 1.0, options)[0]
+    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, 1.0, of_schema(options))[0]
 
 
 def _cast_scaled(x: torch.Tensor, to: str, scale: torch.Tensor, **options: Any) -> torch.Tensor:
     if scale.dim() == 0:
         return _cast(x, to, **options, scale=float(scale))
     name = _NAME[torch_type(to)]
-    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, scale, options)[0]
+    return cast_elements(x.detach(), type_name(x.dtype), name, None, None, False, scale, of_schema(options))[0]
 
 
 _LIBRARY.impl("cast", _cast, "CPU")
@@ -75,7 +91,7 @@ def _cast_on_device(x: torch.Tensor, to: str, scale: float | torch.Tensor = 1.0,
     """The operators on other devices."""
     from_name = type_name(x.dtype)
     on_device.check_source(x, from_name, False)
-    return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, options)
+    return on_device.cast(x, from_name, _NAME[torch_type(to)], scale, of_schema(options))
 
 
 _LIBRARY.impl("cast", _cast_on_device, "CompositeExplicitAutograd")
@@ -89,7 +105,7 @@ def _shape_only(x: torch.Tensor, to: str, **options: Any) -> torch.Tensor:
         dtype = on_device.result_type(name, x.device, pairs=True)
     result = _empty(x, dtype)
     # A cast of no elements refuses what a run refuses. A number that the tracer does not know yet is not of the types.
-    known = {option: value for option, value in options.items() if isinstance(value, (bool, int, float, str))}
+    known = {option: value for option, value in of_schema(options).items() if isinstance(value, (bool, int, float, str))}
     nothing = np.empty(0, np.uint8)
     _core.cast_packed(nothing, type_name(x.dtype), nothing, name, 0, False, known)
     return result
@@ -207,6 +223,7 @@ _PYTORCH.jit._builtins._register_builtin(_PACKET.op, "tensorcast::cast")
 
 def called(x: torch.Tensor, to: str, *, scale: Any = 1.0, **options: Any) -> torch.Tensor:
     """Calls the operator for a tensor of any class."""
+    options = for_schema(options)
     try:
         if isinstance(scale, torch.Tensor):
             scaled: torch.Tensor = SCALED(x, to, scale, **options)

@@ -9,7 +9,7 @@ import torch
 
 from .. import _core
 from ._torch import _NAME, _PYTORCH, type_name
-from ._torch_operator import OPERATOR, SCALED
+from ._torch_operator import OPERATOR, SCALED, for_schema
 
 
 def _is_of_type(x_type: torch.dtype, name: str) -> bool:
@@ -39,6 +39,7 @@ def traced_cast(
     if out is not None or report or order == "C" or not (number or of_tensor) or not isinstance(x, torch.Tensor):
         return _untraced(x, to, out=out, copy=copy, order=order, report=report, scale=scale, **options)
     name = _name_now(to)
+    options = for_schema(options)
     if of_tensor:
         return SCALED(x, name, scale, **options)
     if not copy and scale == 1 and _is_of_type_now(x.dtype, name):
