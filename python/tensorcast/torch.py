@@ -23,8 +23,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from . import _requests
+from . import _core, _requests
 from ._cast._arrays import scale_is_one
+from ._cast._mappings import with_seed_of
 from ._device import _entry, _operator
 from ._interop import _torch_operator
 from ._errors import CastError
@@ -284,8 +285,8 @@ def _check_module(model: Any, compute: str | None) -> None:
             raise CastError(f"{called} has parameters without a shape yet; call the model once before it is converted")
 
 
-def _targets(places: list[_Place], rules: list[_ModuleRule]) -> dict[Any, tuple[str, float | None]]:
-    """The type of each tensor that a rule matches by one of its names, and the rule's scale."""
+def _targets(places: list[_Place], rules: list[_ModuleRule], options: dict[str, Any]) -> dict[Any, tuple[str, dict[str, Any]]]:
+    """The type of each tensor that a rule matches by one of its names, and the options of its cast."""
     decided: dict[Any, tuple[str, _ModuleRule]] = {}
     for place in places:
         matches = [rule for rule in rules if rule.matches(place)]
@@ -296,7 +297,12 @@ def _targets(places: list[_Place], rules: list[_ModuleRule]) -> dict[Any, tuple[
             raise CastError(f"{other} and {place.name} are one tensor, and get two types: {rule.to} and {matches[0].to}")
     if unused := sorted(str(rule.rule.match) for rule in rules if not rule.used):
         raise CastError(f"no tensor of the model matches {', '.join(map(repr, unused))}")
-    return {memory: (rule.to, rule.rule.scale) for memory, (_, rule) in decided.items() if rule.to is not None}
+    targets = {}
+    for memory, (name, rule) in decided.items():
+        if rule.to is not None:
+            scale = {} if rule.rule.scale is None else {"scale": rule.rule.scale}
+            targets[memory] = (rule.to, {**with_seed_of(name, options), **scale})
+    return targets
 
 
 def convert_module(
@@ -319,7 +325,8 @@ def convert_module(
             sees them as they are stored. A buffer that the module changes, such as a mean of batch norm, is stored again,
             and rounded, at the end of the module's ``forward`` and by ``state_dict()``. PyTorch cannot add float8
             gradients, as training a float8 tensor that the model reads twice would need.
-        **options: those of :func:`tensorcast.cast`, but ``float_string``.
+        **options: those of :func:`tensorcast.cast`, but ``float_string``. Stochastic rounding gives each tensor random bits
+            by its name, as :func:`tensorcast.cast` of ``model.state_dict()``.
 
     Returns:
         ``model``. ``requires_grad`` stays, but integers and bools have none.
@@ -339,9 +346,10 @@ def convert_module(
         raise TypeError(f"rules is a mapping of regular expressions to dtypes, such as {{'': {rules!r}}} for all tensors, not a string")
     chosen_by = [_ModuleRule(rule) for rule in _requests.listed_rules(rules)]
     compute = None if compute_dtype is None else type_name(compute_dtype)
+    _core.check_options({name: value for name, value in options.items() if name != "scale"})
     _check_module(model, compute)
     places = _places(model)
-    targets = _targets(places, chosen_by)
+    targets = _targets(places, chosen_by, dict(options))
     for module in model.modules():
         _write_back(module)
     made: dict[Any, torch.Tensor] = {}  # by memory
@@ -350,8 +358,8 @@ def convert_module(
     for place in chosen:
         tensor, memory = place.tensor, memory_of(place.tensor)
         if memory not in made:
-            to, scale = targets[memory]
-            made[memory] = cast(tensor.detach(), to, **(options if scale is None else {**options, "scale": scale}))
+            to, of_tensor = targets[memory]
+            made[memory] = cast(tensor.detach(), to, **of_tensor)
         if id(tensor) not in converted:
             result = made[memory].detach()
             if isinstance(tensor, nn.Parameter):

@@ -198,6 +198,19 @@ def test_rules_as_those_of_files():
         tct.convert_module(Net(), [tc.Rule(kind="attention", to="float16")])
 
 
+def test_stochastic_rounding_goes_by_names():
+    """As in files and mappings: equal tensors are not rounded alike."""
+    model = nn.ModuleDict({name: nn.Linear(20, 20, bias=False) for name in "abcdefgh"})
+    model["b"].weight.data.copy_(model["a"].weight.data)
+    options = {"rounding": "stochastic", "seed": 2**64 - 3}
+    expected = tc.cast(model.state_dict(), "float8_e4m3fn", **options)
+    made = tct.convert_module(model, {"": "float8_e4m3fn"}, **options).state_dict()
+    assert all(torch.equal(made[name].view(torch.uint8), expected[name].view(torch.uint8)) for name in expected)
+    assert not torch.equal(made["a.weight"].view(torch.uint8), made["b.weight"].view(torch.uint8))
+    with pytest.raises(tc.CastError, match="not -1"):
+        tct.convert_module(nn.Linear(2, 2), {"": "float16"}, rounding="stochastic", seed=-1)
+
+
 def test_what_is_no_module_or_cannot_be_converted_yet():
     rules = {"weight": "bfloat16"}
     with pytest.raises(TypeError, match=r"must be a torch.nn.Module, not OrderedDict; tensorcast.cast\(\) takes mappings"):

@@ -140,7 +140,7 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
         row = next(plan)
         key = (_memory_of(value), row["to"], row["scale"])
         if key not in made:
-            options = {**_with_seed_of(name, keywords), "scale": row["scale"]}
+            options = {**with_seed_of(name, keywords), "scale": row["scale"]}
             made[key] = _converted(name, value, row, per_tensor, options, copy, report)
         done, of_this = made[key]
         results.append(done)
@@ -150,7 +150,7 @@ def _cast_mapping(x: Mapping[Any, Any], to: Any, keywords: dict[str, Any]) -> An
     return (result, reports) if report else result
 
 
-def _with_seed_of(name: Any, options: dict[str, Any]) -> dict[str, Any]:
+def with_seed_of(name: Any, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a tensor, whose random bits depend on its name, as in a file: rule D16."""
     if options.get("rounding") != "stochastic":
         return options
