@@ -291,6 +291,10 @@ for placement, shape in ((Shard(0), (2, 4)), (Shard(1), (1, 8)), (Replicate(), (
         assert torch.equal(y.to_local().view(torch.uint8), expected.view(torch.uint8))
 assert tc.cast(DTensor.from_local(local, mesh, [Shard(0)]), "float4_e2m1fn").placements == (Shard(0),)
 assert tc.cast(DTensor.from_local(local, mesh, [Partial()]), "bfloat16").placements in ((Replicate(),), (Shard(0),), (Shard(1),))
+random = {"rounding": "stochastic", "seed": 2**63}
+assert tc.cast(DTensor.from_local(local, mesh, [Shard(0)]), "bfloat16", **random).placements == (Replicate(),)
+whole = tc.cast(DTensor.from_local(local, mesh, [Replicate()]), "bfloat16", **random).to_local()
+assert torch.equal(whole.view(torch.uint8), tc.cast(local, "bfloat16", **random).view(torch.uint8))
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
