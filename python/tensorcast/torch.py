@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
@@ -27,6 +28,7 @@ from . import _core, _requests
 from ._cast._arrays import scale_is_one
 from ._cast._mappings import with_seed_of
 from ._device import _entry, _operator
+from ._device._tensors import check_number
 from ._interop import _torch_operator
 from ._errors import CastError
 from ._interop._torch import _NAME, type_name
@@ -99,6 +101,9 @@ def cast_on_device(
     scales = _entry.given_scales(scale, x.device)
     if scales is None and not scale_is_one(scale):
         options["scale"] = float(scale)
+        if fused:  # a number would be compiled in, and another one anew
+            check_number(options["scale"])
+            scales = _entry.given_scales(np.asarray(options.pop("scale")), x.device)
     source = "" if from_ is None else type_name(from_)
     name = type_name(to)
     options = _torch_operator.for_schema(options)

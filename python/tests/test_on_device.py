@@ -334,6 +334,25 @@ def test_any_number_of_pairs_and_shapes_are_fused():
         assert torch.equal(bits(tct.cast_on_device(x, "float16", fused=True)), bits(tc.cast(x, "float16"))), shape
 
 
+def test_another_scale_compiles_nothing():
+    from tensorcast._device import _operator
+
+    x = torch.randn(2, 3)
+    known = []
+    for scale in (0.1, -0.3, 1e300, 5e-324):
+        made = tct.cast_on_device(x, "float16", fused=True, scale=scale)
+        assert torch.equal(bits(made), bits(tc.cast(x, "float16", scale=scale))), scale
+        known.append(_operator.fused.cache_info().currsize)
+    assert len({*known}) == 1
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("scale", [float("nan"), float("inf")])
+def test_a_scale_is_finite(scale, fused):
+    with pytest.raises(tc.CastError, match="scale must be a finite number"):
+        tct.cast_on_device(torch.ones(3), "float16", fused=fused, scale=scale)
+
+
 def test_the_compiler_calls_what_it_cannot_fuse():
     x = torch.randn(64, 128)
     for changed in (lambda x: tc.cast(x, "float8_e5m2"), lambda x: tct.cast_on_device(x, "int32", out_of_range="error")):

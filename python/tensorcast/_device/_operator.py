@@ -12,7 +12,7 @@ from .. import _core
 from .._errors import CastError
 from .._interop._torch import type_name
 from .._interop._torch_operator import _LIBRARY, _SCHEMA_DEFAULTS, _empty, of_schema, with_derivatives
-from ._tensors import cast, check_source, result_type
+from ._tensors import cast, check_source, is_pairs, result_type
 
 _PYTORCH: Any = torch
 
@@ -87,7 +87,8 @@ def decomposed(
     if options.get("rounding") == "stochastic":  # inductor writes each of Philox's words out anew where it is used: 4**10 times
         return undone
     made = result_type(_names(x, to, from_)[1], x.device, pairs=not from_)
-    if _PYTORCH.float8_e8m0fnu in (x.dtype, made):  # inductor of PyTorch 2.13 has no C++ for it
+    # Inductor of PyTorch 2.13 has no C++ for these; of pairs it knows some views.
+    if _PYTORCH.float8_e8m0fnu in (x.dtype, made) or is_pairs(x.dtype) or is_pairs(made):
         return undone
     return _cast(x, to, scales, tables=False, from_=from_, **options)
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 import torch
 
-from .. import _core
 from .._cast._arrays import cast_numbers, cast_scaled, scales_of
 from .._errors import CastError
 from .._interop._torch import _CARRIER as BY_BYTES
@@ -49,6 +49,12 @@ def check_source(x: torch.Tensor, from_name: str, given: bool) -> None:
         raise CastError(f"from_= names the type of codes in integers of {form.carrier_bits} bits, not in {x.dtype}")
 
 
+def check_number(scale: float) -> None:
+    """Refuses what the engine refuses as a number for all elements."""
+    if not math.isfinite(scale):
+        raise CastError("scale must be a finite number")
+
+
 def cast(
     x: torch.Tensor,
     from_name: str,
@@ -73,9 +79,9 @@ def cast(
     is_scaled = isinstance(scale, torch.Tensor) or scale != 1
     plan = plan_of(from_name, to_name, options_key(options), is_scaled)
     if not isinstance(scale, torch.Tensor):
-        _core.check_options({"scale": float(scale)})
+        check_number(scale)
     codes = x.resolve_conj().resolve_neg().detach()
-    if _is_pairs(x.dtype):
+    if is_pairs(x.dtype):
         codes = _split(codes)
     factors = scale_codes(scale, codes.device)
     if factors is not None and isinstance(scale, torch.Tensor):
@@ -86,12 +92,13 @@ def cast(
     if tables and not codes.is_contiguous():
         made = _laid_out(made, codes)
     dtype = result_type(to_name, x.device, pairs)
-    if _is_pairs(dtype):
+    if is_pairs(dtype):
         return _joined(made).view(dtype)
     return made if made.dtype == dtype else made.view(dtype)
 
 
-def _is_pairs(dtype: torch.dtype) -> bool:
+def is_pairs(dtype: torch.dtype) -> bool:
+    """Reports whether two elements of float4_e2m1fn are one of PyTorch's."""
     return hasattr(torch, "float4_e2m1fn_x2") and dtype == _PYTORCH.float4_e2m1fn_x2
 
 
