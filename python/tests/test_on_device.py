@@ -2,6 +2,8 @@
 """Casts by PyTorch's own operations, which run on any device, against the engine. They run on the CPU here: integer
 operations and lookups have the same bits everywhere."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -451,6 +453,53 @@ def test_decoding_with_other_scales():
         _blocks.dequantize(codes, scales.view(torch.float8_e4m3fn), "mxfp8", None, None, None, None, "float32")
     with pytest.raises(CastError, match="4 x 2 blocks"):
         _blocks.dequantize(codes[:4], scales, "mxfp8", None, None, None, None, "float32")
+
+
+def test_descriptions_of_blocks_are_the_engines():
+    """What the engine refuses is refused, and layouts of scales that it takes are taken."""
+    from tensorcast._device import _blocks
+
+    random = np.random.default_rng(12)
+    codes = torch.from_numpy(random.integers(0, 256, (6, 64), np.uint8))
+    scales = torch.from_numpy(random.integers(100, 140, (6, 2), np.uint8))
+    fp4 = torch.from_numpy(random.integers(0, 127, (6, 8), np.uint8))
+    floats = codes.view(torch.float8_e4m3fn)
+    cases = [("mxfp8", codes, by, {}) for by in (scales, scales.T.contiguous(), scales.reshape(-1), scales[None], scales[:0], scales.double(),
+                                                 scales.float(), scales.half(), scales.int(), scales.bool())]  # fmt: skip
+    cases += [("mxfp8", codes, scales, {"dtype": dtype}) for dtype in ("int8", "bool", "float6_e2m3fn", "uint4", "float8_e4m3fn", "float64")]
+    cases += [("mxfp8", codes, scales, {"shape": shape}) for shape in ((), (6, 64), (64, 6), (6, 65))]
+    cases += [("nvfp4", codes, fp4, {"global_scale": torch.rand(count)}) for count in (0, 1, 2, 6)]
+    cases += [("fp8-tensor", floats.reshape(2, 3, 64), torch.tensor(0.3), {}), ("fp8-tensor", floats[0], torch.tensor([0.3]), {}),
+              ("fp8-channel", floats.reshape(2, 3, 64), torch.rand(2, 3), {}),
+              ("fp8-channel", floats.reshape(2, 3, 64), torch.rand(3, 2), {})]  # fmt: skip
+    refused = 0
+    for scheme, given, by, options in cases:
+        arguments = (options.get("global_scale"), (None,) * 4, None, options.get("shape"), None, options.get("dtype", "float32"))
+        try:
+            expected = tc.dequantize(given, by, scheme, **options)
+        except CastError:
+            refused += 1
+            with pytest.raises(CastError):
+                _blocks.checked_dequantize(given, by, scheme, *arguments)
+            continue
+        made = _blocks.checked_dequantize(given, by, scheme, *arguments)
+        number = ~expected.float().isnan()
+        assert made.shape == expected.shape and torch.equal(bits(made[number]), bits(expected[number]))
+    assert 12 <= refused < len(cases) - 8
+
+
+@pytest.mark.parametrize("scheme, options", [
+    ("mxfp8", {"power_of_two_scales": True}), ("fp8-channel", {"power_of_two_scales": True}), ("nvfp4", {"power_of_two_scales": True}),
+    ("nvfp4", {"nonfinite": "saturate"}), ("nvfp4", {"maximum": -1.0}),
+], ids=str)  # fmt: skip
+def test_options_of_quantization_are_the_engines(scheme, options):
+    from tensorcast._device import _weight
+
+    x = torch.randn(4, 64)
+    with pytest.raises(CastError) as refused:
+        tc.quantize(x, scheme, **options)
+    with pytest.raises(CastError, match=re.escape(str(refused.value))):
+        _weight.quantize(x, scheme, options)
 
 
 def test_what_tensors_on_a_device_are_given_to():

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import operator
 from typing import Any
 
 import torch
@@ -11,6 +14,7 @@ from .. import _core
 from .._errors import CastError, UnsupportedError
 from .._interop._torch import type_name
 from ._float_steps import as_float32, check_arithmetic, product
+from ._formats import format_of
 from ._tensors import cast
 
 # The formats that a device has: dense codes, low bits first, and scales by rows.
@@ -92,6 +96,8 @@ def _number_of(scales: Any, stored: str, device: torch.device) -> torch.Tensor:
         if name not in ("uint8", "int8"):
             raise CastError(f"scales of type {name}, expected {stored} or uint8")
         tensor, name = tensor.view(torch.uint8), stored
+    if format_of(name).family != "float" or not 8 <= _core.bit_width(name) <= 32:
+        raise CastError(f"scales of type {name}")
     if tensor.device != device:
         tensor = tensor.to(device)
     return tensor if tensor.dtype == torch.float32 else as_float32(tensor, name)
@@ -109,6 +115,8 @@ def dequantize(
 ) -> torch.Tensor:
     """As :func:`tensorcast.dequantize`, by operations of PyTorch on the device of ``codes``."""
     row = format_row(scheme, spelling, codes.device)
+    if format_of(dtype).family != "float" or _core.bit_width(dtype) < 8:
+        raise CastError("the target is no floating-point type of 8 bits or more")
     check_arithmetic(codes.device)
     bits = int(row["bits"])
     given = type_name(codes.dtype)
@@ -119,7 +127,7 @@ def dequantize(
         )
     columns = shape[-1] if shape else codes.shape[-1] * codes.element_size() * 8 // bits
     elements = element_codes(codes, bits, columns)
-    wanted = tuple(shape) if shape else tuple(elements.shape)
+    wanted = tuple(elements.shape) if shape is None else tuple(shape)
     if wanted != tuple(elements.shape):
         raise CastError(f"the codes are a weight of shape {tuple(elements.shape)}, not {wanted}")
     number = as_float32(elements, row["element"])
@@ -163,21 +171,23 @@ def _of_blocks(factors: torch.Tensor, block: tuple[int, int], shape: tuple[int, 
     columns = shape[-1]
     rows = shape[-2] if len(shape) > 1 else 1
     grid = tuple(1 if size == 0 else -(-length // size) for size, length in zip(block, (rows, columns)))
-    outer = shape[:-2]
-    count = grid[0] * grid[1]
-    matrices = 1
-    for length in outer:
-        matrices *= length
     if factors.numel() == 1 and block == (0, 0):
-        return factors.reshape(*[1] * len(outer), 1, 1)
-    if factors.numel() != matrices * count:
+        return factors.reshape(()).expand(*shape[:-2], 1, 1)
+    outer = (*shape[:-2], *grid)
+    given, wanted = _products(factors.shape), _products(outer)
+    if factors.numel() != math.prod(outer) or not (given <= wanted or wanted <= given):
         raise CastError(f"the scales have shape {tuple(factors.shape)}, but there are {grid[0]} x {grid[1]} blocks")
-    return factors.reshape(*outer, *grid)
+    return factors.reshape(outer)
+
+
+def _products(shape: tuple[int, ...]) -> set[int]:
+    """Of the first dimensions. Joining dimensions leaves some out, splitting adds some; a transpose has others."""
+    return {*itertools.accumulate((length for length in shape if length != 1), operator.mul)}
 
 
 def _with_global(factors: torch.Tensor, numbers: torch.Tensor, divides: bool) -> torch.Tensor:
-    if numbers.numel() == 1:
-        spread_out = numbers.reshape(()).expand(factors.shape)
-    else:
-        spread_out = numbers.reshape(*factors.shape[:-2], 1, 1).expand(factors.shape)
+    matrices = math.prod(factors.shape[:-2])
+    if numbers.numel() not in (1, matrices):
+        raise CastError(f"the global scale is not 1 or {matrices} numbers")
+    spread_out = numbers.reshape(() if numbers.numel() == 1 else (*factors.shape[:-2], 1, 1)).expand(factors.shape)
     return factors / spread_out if divides else product(factors, spread_out)

@@ -43,7 +43,7 @@ def recipe_for(scheme: str, options: dict[str, Any], device: torch.device) -> Re
     name = options.get("recipe")
     known = {"recipe", "power_of_two_scales", "maximum", "nonfinite"} if found is not None else set()
     others = [key for key, value in options.items() if value not in (None, "none", "error", True) and key not in known]
-    if found is None or (name is not None and name.lower() != found.name) or others:
+    if found is None or (name is not None and str(name).lower() != found.name) or others:
         which = f"{scheme} of {name}" if name else f"{scheme} with {others[0]}=" if others else scheme
         have = ", ".join(f"{key} of {each.name}" for key, each in _RECIPES.items())
         raise UnsupportedError(f"{which} is not made on a device ({device}), where there are {have}; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import _core
@@ -39,6 +40,7 @@ class DeviceWeight(QuantizedWeight):
 def quantize(x: torch.Tensor, scheme: str, options: dict[str, Any]) -> QuantizedWeight:
     """As :func:`tensorcast.quantize`; the engine quantizes weights with NaN, infinity or the smallest numbers on the host."""
     recipe = _quantize.recipe_for(scheme, options, x.device)
+    quantized(np.zeros((1, 32), np.float32), scheme, options)  # refuses options that the scheme does not have
     name = scheme.lower()
     parts = _quantize.quantize(x, recipe, options)
     if parts is None:
