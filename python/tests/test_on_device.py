@@ -185,6 +185,22 @@ def test_seeds_have_64_bits(seed):
                 function(x.clone(), "bfloat16", rounding="stochastic", seed=wrong)
 
 
+@pytest.mark.parametrize("options", [{"saturate": 1.5}, {"saturate": None}, {"round_mode": b"up"}, {"opset": True}, {"threads": -1},
+                                     {"threads": 0.5}, {"scale": "1"}, {"scale": 1j}, {"scale": None}])  # fmt: skip
+def test_options_are_checked_before_the_dispatcher_converts_them(options):
+    x = torch.ones(3)
+    with pytest.raises((CastError, TypeError)) as refused:
+        tc.cast(x, "float16", **options)
+    with pytest.raises(type(refused.value)):
+        tct.cast_on_device(x, "float16", **options)
+
+
+def test_pairs_are_laid_out_as_compilers_are_told():
+    x = torch.randn(6, 4).T
+    made = tct.cast_on_device(x[:, :2], "float4_e2m1fn")
+    assert made.stride() == tc.cast(x[:, :2], "float4_e2m1fn").stride() == tct.cast_on_device(x[:, :2].to("meta"), "float4_e2m1fn").stride()
+
+
 SCALES = [0.0, -1.0, 0.1, 2.0**-140, -3.7e20, 1.0000000000000002, 5e-324, 1.7e308]
 
 

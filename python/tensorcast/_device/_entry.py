@@ -23,7 +23,10 @@ def given_scales(scale: Any, device: torch.device) -> torch.Tensor | None:
         if scale.requires_grad:
             raise CastError("scale= gets no gradient here; pass scale.detach()")
         return scale if scale.dtype.is_floating_point else scale.to(torch.float32)
-    numbers = torch.as_tensor(scale, dtype=torch.float64)
+    try:
+        numbers = torch.as_tensor(scale, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"scale must be a real number or an array of them, not {scale!r}") from None
     # Devices without float64 get float32 numbers, which must be the same.
     narrow = numbers.to(torch.float32)
     if bool((narrow.to(torch.float64) == numbers).all()):

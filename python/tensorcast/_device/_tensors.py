@@ -93,7 +93,7 @@ def cast(
         made = _laid_out(made, codes)
     dtype = result_type(to_name, x.device, pairs)
     if is_pairs(dtype):
-        return _joined(made).view(dtype)
+        return _joined(made).contiguous().view(dtype)  # as the operator says of the shape
     return made if made.dtype == dtype else made.view(dtype)
 
 

@@ -54,13 +54,17 @@ OPERATOR = torch.ops.tensorcast.cast.default
 SCALED = torch.ops.tensorcast.cast_scaled.default
 
 
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
 def for_schema(options: dict[str, Any]) -> dict[str, Any]:
-    """The options as an operator takes them: its schema has integers with a sign, so seeds from 2**63 on are negative."""
+    """The options, checked before the dispatcher takes 1.5 for True, as an operator takes them: its schema has integers
+    with a sign, so seeds from 2**63 on are negative."""
     seed = options.get("seed", 0)
-    if isinstance(seed, torch.SymInt):
+    if isinstance(seed, _SYMBOLS):
         return options
-    if isinstance(seed, (bool, float)) or seed < 0 or seed >= 2**64:
-        _core.check_options({"seed": seed})
+    if not torch.compiler.is_compiling() or seed < 0 or seed >= 2**64:
+        _core.check_options({name: value for name, value in options.items() if name != "scale" and not isinstance(value, _SYMBOLS)})
     return {**options, "seed": int(seed) - 2**64} if seed >= 2**63 else options
 
 
