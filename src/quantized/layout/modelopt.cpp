@@ -216,11 +216,9 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
     return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
   }
   spell_as(*stored, content, written);
-  if (content.block_rows == 0 && content.input_scale == GlobalScale::none && written.ok()) {
-    written.refusal =
-        "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by almost "
-        "zero, and this weight has none; fp8-channel needs none";
-  }
+  written.need(content.block_rows != 0 || content.input_scale != GlobalScale::none,
+               "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by "
+               "almost zero, and this weight has none; fp8-channel needs none");
   add_input_scale(content, written);
 }
 
