@@ -20,7 +20,7 @@
 #include "dtype/try.hpp"
 #include "quantized/detect/recipe_trials.hpp"
 #include "quantized/layer/decoded_reader.hpp"
-#include "quantized/names/joined_modules.hpp"
+#include "quantized/names/module_name.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/quantizing.hpp"
 #include "quantized/rewrite/target_options.hpp"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "dtype/error_places.hpp"
@@ -14,7 +13,7 @@
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
-#include "quantized/names/first_of.hpp"
+#include "quantized/names/module_name.hpp"
 #include "quantized/rewrite/scale_checks.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/spelling.hpp"
