@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "block/decode/row_reader.hpp"

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "block/encode/quantizer.hpp"
 #include "cast/parallel.hpp"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized/layer/model_tensors.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "block/format/scale_tiles.hpp"
 #include "dtype/error_places.hpp"

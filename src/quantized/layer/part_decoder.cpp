@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "cast/parallel.hpp"

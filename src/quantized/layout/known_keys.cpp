@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "dtype/lower_case.hpp"
 #include "quantized/names/architectures.hpp"
 

@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"
