@@ -9,6 +9,7 @@
 #include "block/decode/transposed_experts.hpp"
 #include "block/decode/transposed_tile.hpp"
 #include "block/format/code_matrix.hpp"
+#include "block/format/codings.hpp"
 #include "block/format/description.hpp"
 #include "block/format/scale_grid.hpp"
 #include "block/tuning.hpp"
@@ -272,7 +273,7 @@ class Writer {
   // Reports whether the reader rounds to the target itself.
   [[nodiscard]] bool may_be_fused() const {
     if (to_ == DType::float32) return policy_.scale == 1.0;
-    return RowReader::rounds_to(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
+    return is_plain_float(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
   }
 
   [[nodiscard]] std::byte* place(std::size_t row, std::size_t column) const {

@@ -43,11 +43,6 @@ class RowReader {
 
   explicit RowReader(const Checked& checked);
 
-  // The types that read() rounds to: float32, float16 and bfloat16.
-  [[nodiscard]] static bool rounds_to(DType to) noexcept {
-    return to == DType::float32 || to == DType::float16 || to == DType::bfloat16;
-  }
-
   // Reads `count` codes, at most max_elements, of a row from `column` on, a multiple of CodeMatrices::alignment.
   // `out` has room for `count` rounded up to a multiple of kernels::run_step.
   void read(std::size_t matrix, std::size_t row, std::size_t column, std::size_t count, DType to, std::byte* out);

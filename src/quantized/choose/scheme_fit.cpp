@@ -266,7 +266,7 @@ Result<void> fit_schemes(formats::Reader& reader, std::size_t index, std::span<c
   std::vector<FittedScheme> fitted;
   for (const SchemeCandidate& scheme : schemes) {
     QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool, .importance = importance};
-    if (!block::is_weights_type(info.dtype)) options.compute_dtype = DType::float32;
+    if (!quantized::is_plain_float(info.dtype)) options.compute_dtype = DType::float32;
     Result<block::SharedLayout> made = block::WeightLayout::make(info.dtype, Shape(info.shape), scheme.scheme, options);
     if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();
     fitted.push_back({.candidate = scheme, .layout = std::move(made)});

@@ -82,10 +82,6 @@ std::int64_t whole_row(std::span<const std::int64_t> shape) noexcept {
   return shape.empty() ? 1 : std::max<std::int64_t>(shape.back(), 1);
 }
 
-bool is_plain_float(DType dtype) noexcept {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes,
                            std::optional<std::size_t> scales)
     : tensors_(tensors) {

@@ -47,7 +47,7 @@ class PartDecoder {
  public:
   PartDecoder(const Layer& layer, const LayerParts& parts, DType to, const CastOptions& options, Execution execution)
       : layer_(layer), parts_(parts), to_(to), options_(options), execution_(execution) {
-    read_directly_ = options == CastOptions() && DecodedReader::rounds_to(to);
+    read_directly_ = options == CastOptions() && is_plain_float(to);
     execution_.threads = 1;
   }
 
