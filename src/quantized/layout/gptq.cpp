@@ -43,15 +43,13 @@ constexpr auto integer_keys =
                                     {.name = "q_group_size", .type = KeyType::integer, .means = "group_size"}}));
 constexpr auto module_keys = joined(integer_keys, tuning_keys);
 constexpr auto keys_of_gptq = joined(
-    module_keys,
-    std::to_array<KnownKey>({{.name = "checkpoint_format", .type = KeyType::text, .decides = true},
-                             {.name = "format", .type = KeyType::text, .means = "checkpoint_format"},
+    module_keys, deciding_keys<"checkpoint_format">(KeyType::text),
+    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .means = "checkpoint_format"},
                              {.name = "dynamic", .type = KeyType::groups, .decides = true, .members = module_keys}}));
-constexpr auto keys_of_awq =
-    joined(module_keys, keys_with_only<"pack_method">(KeyType::text, "reorder"),
-           std::to_array<KnownKey>({{.name = "version", .type = KeyType::text, .decides = true},
-                                    {.name = "format", .type = KeyType::text, .means = "version"},
-                                    {.name = "checkpoint_format", .type = KeyType::text, .means = "version"}}));
+constexpr auto keys_of_awq = joined(
+    module_keys, keys_with_only<"pack_method">(KeyType::text, "reorder"), deciding_keys<"version">(KeyType::text),
+    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .means = "version"},
+                             {.name = "checkpoint_format", .type = KeyType::text, .means = "version"}}));
 constexpr auto keys_of_auto_round = joined(
     module_keys, deciding_keys<"packing_format">(KeyType::text), deciding_keys<"hadamard_config">(KeyType::object),
     deciding_keys<"rotation_configs weight_block_size">(KeyType::list),

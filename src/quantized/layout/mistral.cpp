@@ -12,8 +12,7 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr auto keys_of_mistral =
-    std::to_array<KnownKey>({{.name = "qformat_weight", .type = KeyType::text, .decides = true},
-                             {.name = "qscheme_act", .type = KeyType::text}});
+    joined(deciding_keys<"qformat_weight">(KeyType::text), keys_of<"qscheme_act">(KeyType::text));
 
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const std::string format = text_in(description->section, "qformat_weight");
