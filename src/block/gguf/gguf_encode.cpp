@@ -105,17 +105,6 @@ void encode_q8_0(const float* x, const float* /*importance*/, std::uint8_t* byte
   const float d = largest / 127.0f;
   const float id = inverse(d);
   put_half(d, bytes);
-  std::uint32_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) most = std::max(most, bits_of(x[i]) & magnitude_bits);
-  if (float_of(most) * id < 256.0f) {  // no number is NaN: the same without branches, for vectors
-    for (std::size_t i = 0; i < count; ++i) {
-      const float product = x[i] * id;
-      const auto whole = static_cast<std::int32_t>(product);
-      const float fraction = product - static_cast<float>(whole);
-      bytes[2 + i] = static_cast<std::uint8_t>(whole + (fraction >= 0.5f) - (fraction <= -0.5f));
-    }
-    return;
-  }
   for (std::size_t i = 0; i < count; ++i) {
     // Half away from zero: the fraction is exact, as the product is below 2^23.
     const float product = x[i] * id;
