@@ -21,7 +21,8 @@ std::vector<std::string_view> list_words(std::string_view list) {
 }
 
 bool lists(std::string_view list, std::string_view word) {
-  return std::ranges::any_of(list_words(list), [=](std::string_view each) { return each == word; });
+  return std::ranges::any_of(std::views::split(list, ' '),
+                             [=](const auto& each) { return std::ranges::equal(each, word); });
 }
 
 }  // namespace tensorcast::quantized
