@@ -453,8 +453,7 @@ Result<void> check_target(DType to, const CastOptions& options) {
   return tensorcast::check({nullptr, DType::float32, nullptr, to, 0}, options);
 }
 
-// Rows of a tensor whose codes are `given`: all of them, or those of the rows.
-// Sets where all codes would begin; only those of the rows are read.
+// Sets where all codes would begin. `given`: all of them, or those of the rows, which alone are read.
 Result<void> take_codes(Checked& checked, std::span<const std::byte> given, const CodeRange& range) {
   const std::size_t all = checked.codes.count * checked.codes.matrix_bytes;
   if (!given.empty() && given.data() == nullptr) return invalid("the codes are null");

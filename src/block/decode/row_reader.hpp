@@ -8,8 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "block/decode/float8_products.hpp"
-#include "block/decode/nibble_products.hpp"
+#include "block/decode/product_tables.hpp"
 #include "block/format/code_matrix.hpp"
 #include "block/format/scale_grid.hpp"
 #include "kernels/ops.hpp"
