@@ -2,8 +2,6 @@
 // Mistral's own folders: consolidated.safetensors with weight and qscale_weight, one scale a tensor; params.json.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"

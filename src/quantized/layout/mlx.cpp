@@ -3,7 +3,6 @@
 // single modules. Metal's affine quantization of transformers is the same, with qbiases.
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
 #include <optional>
 #include <set>

@@ -9,7 +9,6 @@
 #include "block/format/gguf_block.hpp"
 #include "block/format/scale_tiles.hpp"
 #include "cast/transpose.hpp"
-#include "dtype/ceil_div.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
