@@ -13,6 +13,7 @@
 #include "block/recipe/scale_rule_nv.hpp"
 #include "dtype/lookup.hpp"
 #include "kernels/ops.hpp"
+#include "tensorcast/element.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -206,17 +207,8 @@ Encoders encoders_of(GgufBlock format) noexcept {
 }  // namespace
 
 void put_half(float number, std::uint8_t* bytes) noexcept {
-  const float rounded = round_to_float16(number);
-  const std::uint32_t bits = bits_of(rounded) & magnitude_bits;
-  std::uint32_t half = 0x7e00;  // NaN
-  if (bits == infinity_bits) {
-    half = 0x7c00;
-  } else if (bits < infinity_bits && bits >= bits_of(0x1p-14f)) {
-    half = (bits - ((127u - 15u) << mantissa_bits)) >> 13;
-  } else if (bits < infinity_bits) {
-    half = static_cast<std::uint32_t>(float_of(bits) * 0x1p24f);
-  }
-  half |= bits_of(number) >> 16 & 0x8000u;
+  constexpr unsigned nan = 0x7e00;
+  const unsigned half = is_nan(number) ? (bits_of(number) >> 16 & 0x8000) | nan : float16(number).bits();
   bytes[0] = static_cast<std::uint8_t>(half);
   bytes[1] = static_cast<std::uint8_t>(half >> 8);
 }
