@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 CODE = {".cpp", ".hpp", ".c", ".h"}
 LIST_OF_OPTIONS = re.compile(r"options/\w+\.hpp|(convert|models/onnx)/\w+_(options|fields|results)\.hpp")
-ALONE = re.compile(r"dtype/(error_places|errors|lower_case|text_parts|try)\.hpp")  # which need no other code of the library
+# Which need no other code of the library.
+ALONE = re.compile(r"dtype/(edit_distance|error_places|errors|lower_case|text_parts|try)\.hpp")
 TEXT = CODE | {".py", ".md", ".txt", ".cmake", ".json", ".in", ".map", ".ini", ".toml", ".yml", ".yaml", ""}
 
 

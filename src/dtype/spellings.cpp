@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtype/dtype_table.hpp"
+#include "dtype/edit_distance.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"
@@ -225,21 +226,6 @@ std::vector<std::string_view> names_of(const std::vector<DType>& dtypes) {
   std::vector<std::string_view> names;
   for (const DType dtype : dtypes) names.push_back(name(dtype));
   return names;
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
 }
 
 // The types whose names begin with `key`, or else the three with the nearest spellings.

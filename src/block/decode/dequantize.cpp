@@ -3,13 +3,13 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "block/decode/row_reader.hpp"
 #include "block/decode/transposed_experts.hpp"
 #include "block/decode/transposed_tile.hpp"
 #include "block/format/code_matrix.hpp"
+#include "block/format/codings.hpp"
 #include "block/format/description.hpp"
 #include "block/format/scale_grid.hpp"
 #include "block/tuning.hpp"
@@ -273,7 +273,7 @@ class Writer {
   // Reports whether the reader rounds to the target itself.
   [[nodiscard]] bool may_be_fused() const {
     if (to_ == DType::float32) return policy_.scale == 1.0;
-    return RowReader::rounds_to(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
+    return is_plain_float(to_) && policy_ == codec::policy_of({}, DType::float32, to_);
   }
 
   [[nodiscard]] std::byte* place(std::size_t row, std::size_t column) const {
@@ -453,8 +453,7 @@ Result<void> check_target(DType to, const CastOptions& options) {
   return tensorcast::check({nullptr, DType::float32, nullptr, to, 0}, options);
 }
 
-// Rows of a tensor whose codes are `given`: all of them, or those of the rows.
-// Sets where all codes would begin; only those of the rows are read.
+// Sets where all codes would begin. `given`: all of them, or those of the rows, which alone are read.
 Result<void> take_codes(Checked& checked, std::span<const std::byte> given, const CodeRange& range) {
   const std::size_t all = checked.codes.count * checked.codes.matrix_bytes;
   if (!given.empty() && given.data() == nullptr) return invalid("the codes are null");

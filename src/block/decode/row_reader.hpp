@@ -8,8 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "block/decode/float8_products.hpp"
-#include "block/decode/nibble_products.hpp"
+#include "block/decode/product_tables.hpp"
 #include "block/format/code_matrix.hpp"
 #include "block/format/scale_grid.hpp"
 #include "kernels/ops.hpp"
@@ -42,11 +41,6 @@ class RowReader {
   static constexpr std::size_t max_elements = 2048;  // codes, numbers and results stay in the first-level cache
 
   explicit RowReader(const Checked& checked);
-
-  // The types that read() rounds to: float32, float16 and bfloat16.
-  [[nodiscard]] static bool rounds_to(DType to) noexcept {
-    return to == DType::float32 || to == DType::float16 || to == DType::bfloat16;
-  }
 
   // Reads `count` codes, at most max_elements, of a row from `column` on, a multiple of CodeMatrices::alignment.
   // `out` has room for `count` rounded up to a multiple of kernels::run_step.

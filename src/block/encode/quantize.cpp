@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <utility>
 
 #include "block/encode/quantizer.hpp"
 #include "block/format/code_packing.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a weight into the caller's memory. Each thread keeps the quantizer of its last call, as an engine writes many
 // rows of one format.
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,7 +9,6 @@
 
 #include "block/encode/quantizer.hpp"
 #include "cast/conversion.hpp"
-#include "dtype/ceil_div.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"

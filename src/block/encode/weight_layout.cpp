@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "block/format/codings.hpp"
 #include "block/gguf/gguf_encode.hpp"
 #include "block/recipe/float_steps.hpp"
 #include "cast/conversion.hpp"
@@ -35,8 +36,8 @@ Result<DType> computed_type(DType weights, const QuantizeOptions& options) {
   const DType computed = options.compute_dtype == DType::undefined ? weights : options.compute_dtype;
   if (computed != DType::undefined) TRY(check_numeric(computed, computed));
   const bool is_float = family(weights) == Family::floating;
-  if (is_float && bit_width(weights) >= 8 && is_weights_type(computed)) return computed;
-  return invalid(formatted("weights of type {} are not quantized", name(is_weights_type(weights) ? computed : weights)),
+  if (is_float && bit_width(weights) >= 8 && is_plain_float(computed)) return computed;
+  return invalid(formatted("weights of type {} are not quantized", name(is_plain_float(weights) ? computed : weights)),
                  is_float ? "set `compute_dtype` to float32, bfloat16 or float16" : "convert them to float32 first");
 }
 

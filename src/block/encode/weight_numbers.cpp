@@ -15,10 +15,6 @@
 
 namespace tensorcast::block {
 
-bool is_weights_type(DType dtype) noexcept {
-  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
-}
-
 WeightNumbers::WeightNumbers(DType stored, DType computed, const QuantizeRecipe& words, const Recipe& recipe,
                              NonFiniteWeights nonfinite) noexcept
     : stored_(stored), computed_(computed), undefined_(recipe.undefined), recipe_(words.recipe) {

@@ -12,9 +12,6 @@
 
 namespace tensorcast::block {
 
-// Whether recipes compute in this type: float32, bfloat16 or float16.
-[[nodiscard]] bool is_weights_type(DType dtype) noexcept;
-
 class WeightNumbers {
  public:
   WeightNumbers() = default;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block/format/code_matrix.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "block/convert_numbers.hpp"

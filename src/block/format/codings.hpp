@@ -24,4 +24,9 @@ inline constexpr float inverse_127 = 7.874015718698502e-3F;
   return element == DType::int8 || element == DType::uint8;
 }
 
+// The types in which recipes compute, and which weights, and scales that are no codes, mostly have.
+[[nodiscard]] constexpr bool is_plain_float(DType dtype) noexcept {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
 }  // namespace tensorcast::block

@@ -2,7 +2,6 @@
 #include "block/format/gguf_block.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "kernels/gguf_low_bits.hpp"
 

@@ -13,6 +13,7 @@
 #include "block/recipe/scale_rule_nv.hpp"
 #include "dtype/lookup.hpp"
 #include "kernels/ops.hpp"
+#include "tensorcast/element.hpp"
 
 namespace tensorcast::block {
 namespace {
@@ -105,17 +106,6 @@ void encode_q8_0(const float* x, const float* /*importance*/, std::uint8_t* byte
   const float d = largest / 127.0f;
   const float id = inverse(d);
   put_half(d, bytes);
-  std::uint32_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) most = std::max(most, bits_of(x[i]) & magnitude_bits);
-  if (float_of(most) * id < 256.0f) {  // no number is NaN: the same without branches, for vectors
-    for (std::size_t i = 0; i < count; ++i) {
-      const float product = x[i] * id;
-      const auto whole = static_cast<std::int32_t>(product);
-      const float fraction = product - static_cast<float>(whole);
-      bytes[2 + i] = static_cast<std::uint8_t>(whole + (fraction >= 0.5f) - (fraction <= -0.5f));
-    }
-    return;
-  }
   for (std::size_t i = 0; i < count; ++i) {
     // Half away from zero: the fraction is exact, as the product is below 2^23.
     const float product = x[i] * id;
@@ -217,17 +207,8 @@ Encoders encoders_of(GgufBlock format) noexcept {
 }  // namespace
 
 void put_half(float number, std::uint8_t* bytes) noexcept {
-  const float rounded = round_to_float16(number);
-  const std::uint32_t bits = bits_of(rounded) & magnitude_bits;
-  std::uint32_t half = 0x7e00;  // NaN
-  if (bits == infinity_bits) {
-    half = 0x7c00;
-  } else if (bits < infinity_bits && bits >= bits_of(0x1p-14f)) {
-    half = (bits - ((127u - 15u) << mantissa_bits)) >> 13;
-  } else if (bits < infinity_bits) {
-    half = static_cast<std::uint32_t>(float_of(bits) * 0x1p24f);
-  }
-  half |= bits_of(number) >> 16 & 0x8000u;
+  constexpr unsigned nan = 0x7e00;
+  const unsigned half = is_nan(number) ? (bits_of(number) >> 16 & 0x8000) | nan : float16(number).bits();
   bytes[0] = static_cast<std::uint8_t>(half);
   bytes[1] = static_cast<std::uint8_t>(half >> 8);
 }

@@ -2,7 +2,6 @@
 // Q2_K, Q3_K, IQ4_NL and IQ4_XS, with an importance matrix or without: the scale of each run is searched.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
 
 #include "block/gguf/gguf_encode.hpp"

@@ -2,7 +2,6 @@
 #include "block/recipe/run_encoder.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "block/format/code_packing.hpp"

@@ -24,7 +24,7 @@ class Excluded {
  public:
   explicit Excluded(const Description& description)
       : entries_(quantized::unquantized_in(description.section)), names_(entries_) {
-    for (const std::string_view key : quantized::unquantized_lists()) {
+    for (const std::string_view key : quantized::unquantized_lists) {
       const auto list = description.section.find(key);
       if (list != description.section.end() && list->is_array()) key_ = key;
     }

@@ -20,7 +20,7 @@
 #include "dtype/try.hpp"
 #include "quantized/detect/recipe_trials.hpp"
 #include "quantized/layer/decoded_reader.hpp"
-#include "quantized/names/joined_modules.hpp"
+#include "quantized/names/module_name.hpp"
 #include "quantized/rewrite/importance.hpp"
 #include "quantized/rewrite/quantizing.hpp"
 #include "quantized/rewrite/target_options.hpp"
@@ -107,7 +107,7 @@ class Detection {
     const TensorInfo& info = weights().tensors()[place->second];
     if (info.problem) {
       found.problem = info.problem->message;
-    } else if (!block::is_weights_type(info.dtype)) {
+    } else if (!quantized::is_plain_float(info.dtype)) {
       found.problem = "the original is not float32, bfloat16 or float16";
     } else if (info.shape != summary.shape) {
       found.problem = "the original has another shape";
@@ -147,7 +147,7 @@ class Detection {
   // 0 for types that are no weights.
   Result<float> maximum_of(std::size_t tensor, DType dtype) {
     const TensorInfo& info = weights().tensors()[tensor];
-    if (!block::is_weights_type(info.dtype) || info.problem) return 0.0f;
+    if (!quantized::is_plain_float(info.dtype) || info.problem) return 0.0f;
     const Shape shape(std::vector<std::int64_t>{static_cast<std::int64_t>(info.count)});
     const block::SharedLayout layout = TRY(block::WeightLayout::make(
         info.dtype, shape, "fp8-tensor", {.compute_dtype = dtype, .nonfinite = NonFiniteWeights::tool}));

@@ -23,7 +23,6 @@
 #include "io/path_name.hpp"
 #include "io/sha256.hpp"
 #include "quantized/layout/quantization_claim.hpp"
-#include "quantized/names/first_of.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/whole_file.hpp"
 

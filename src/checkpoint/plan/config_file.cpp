@@ -14,6 +14,7 @@
 #include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/description_json.hpp"
@@ -37,7 +38,8 @@ void for_each_config(const JsonTree& tree, JsonTree::Node config, const std::fun
   visit(config);
   for (const JsonTree::Node member : tree.members(config)) {
     const std::string key = tree.key(member);
-    if (!quantized::is_section_key(key) && quantized::is_inner_config(key)) for_each_config(tree, member, visit);
+    if (!contains(quantized::section_keys, key) && quantized::is_inner_config(key))
+      for_each_config(tree, member, visit);
   }
 }
 
@@ -52,7 +54,7 @@ void for_each_member(const JsonTree& tree, const std::function<void(JsonTree::No
 std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree) {
   std::vector<JsonTree::Node> found;
   for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
-    if (quantized::is_section_key(key) && tree.kind(member) == JsonKind::object) found.push_back(member);
+    if (contains(quantized::section_keys, key) && tree.kind(member) == JsonKind::object) found.push_back(member);
   });
   return found;
 }
@@ -61,15 +63,13 @@ std::vector<JsonTree::Node> descriptions_of(const JsonTree& tree) {
 void remove_descriptions(JsonTree& tree) {
   for_each_member(tree, [&](JsonTree::Node member, const std::string& key) {
     const bool is_none = tree.text(member) == "null" || tree.text(member) == "false";
-    const bool describes =
-        key == "quantization" ? tree.kind(member) == JsonKind::object : quantized::is_section_key(key) && !is_none;
+    const bool describes = key == "quantization" ? tree.kind(member) == JsonKind::object
+                                                 : contains(quantized::section_keys, key) && !is_none;
     if (describes) tree.remove(member);
   });
 }
 
-bool is_module_list(std::string_view key) {
-  return std::ranges::find(quantized::unquantized_lists(), key) != quantized::unquantized_lists().end();
-}
+bool is_module_list(std::string_view key) { return contains(quantized::unquantized_lists, key); }
 
 // The name of the list of modules that are not quantized, in a description that has none.
 std::string_view list_key(const JsonTree& tree, JsonTree::Node description) {
@@ -198,10 +198,9 @@ Result<std::string> with_section(std::string_view text, std::string_view section
   if (tree.kind(tree.root()) != JsonKind::object) return parse_error("it is not an object of JSON");
   remove_descriptions(tree);
   for (const JsonTree::Node member : tree.members(tree.root())) {
-    if (tree.key(member) == quantized::section_keys().front())
-      tree.remove(member);  // null, of a model that was not quantized
+    if (tree.key(member) == quantized::section_keys[0]) tree.remove(member);  // null, of a model that was not quantized
   }
-  tree.append(tree.root(), quantized::section_keys().front(), std::string(section));
+  tree.append(tree.root(), quantized::section_keys[0], std::string(section));
   return tree.changed();
 }
 

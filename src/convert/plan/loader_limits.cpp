@@ -9,7 +9,7 @@
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
-#include "quantized/names/first_of.hpp"
+#include "quantized/names/module_name.hpp"
 
 namespace tensorcast::file_conversion {
 

@@ -13,7 +13,7 @@
 
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "quantized/names/first_of.hpp"
+#include "quantized/names/module_name.hpp"
 #include "tensorcast/cast.hpp"
 #include "tensorcast/file.hpp"
 

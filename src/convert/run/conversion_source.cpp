@@ -31,7 +31,7 @@ Result<void> ConversionSource::read_decoded(std::span<PlannedTensor* const> tens
     // In its target's type, if the reader knows it.
     const DType to = tensor->target.dtype;
     auto& fate = std::get<Decoded>(tensor->fate);
-    if (quantized::DecodedReader::rounds_to(to)) fate.rounded = decoded_->add_rounded(layer, to);
+    if (quantized::is_plain_float(to)) fate.rounded = decoded_->add_rounded(layer, to);
     ++layer;
   }
   reader_ = decoded_.get();

@@ -11,7 +11,7 @@
 #include "dtype/guarded.hpp"
 #include "quantized/choose/scheme_choice.hpp"
 #include "quantized/choose/weight_budget.hpp"
-#include "quantized/names/joined_modules.hpp"
+#include "quantized/names/module_name.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {

@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "block/recipe/recipe.hpp"
+#include "dtype/edit_distance.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/rewrite/target_options.hpp"
@@ -41,26 +41,12 @@ constexpr ForeignWord foreign_words[] = {
     {"mxfp4a16", "mxfp4"},          {"nvfp4a16", "nvfp4"},
     {"w4a16-nvfp4", "nvfp4"}};
 
-// Edits of one name to another: characters that differ, are missing or are too many.
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (is_same_name(a.substr(i, 1), b.substr(j, 1)) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 // Whether a scheme may be meant: the text is its beginning, or one edit of four characters away.
 bool is_alike(std::string_view scheme, std::string_view text) {
   constexpr std::size_t shortest = 2;
   if (text.size() >= shortest && is_same_name(scheme.substr(0, text.size()), text)) return true;
-  return edits_between(scheme, text) <= scheme.size() / 4;
+  const auto is_same = [](char a, char b) { return is_same_name({&a, 1}, {&b, 1}); };
+  return edit_distance(scheme, text, is_same) <= scheme.size() / 4;
 }
 
 // A hint of what `text` is called here; empty: it is not known.

@@ -17,6 +17,7 @@
 #include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "formats/metadata_text.hpp"
+#include "quantized/names/architectures.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/file.hpp"
 
@@ -145,43 +146,14 @@ constexpr ShortType short_types[] = {{"iq4_xs", "iq4_nl"}, {"q2_k", "q4_0"}, {"q
                                      {"q4_k", "q5_0"},     {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
 
 // Tensors whose names have one of these stay: small ones, and those of parts that are no layers of a language model.
-constexpr std::string_view kept_names[] = {
-    "_norm.weight",
-    "ffn_gate_inp.weight",
-    "ffn_gate_tid2eid.weight",
-    "altup",
-    "laurel",
-    "per_layer_model_proj",
-    "ssm_conv1d",
-    "shortconv.conv.weight",
-    "indexer.k_proj.weight",
-    "indexer.q_proj.weight",
-    "time_mix_first.weight",
-    "time_mix_w0.weight",
-    "time_mix_w1.weight",
-    "time_mix_w2.weight",
-    "time_mix_v0.weight",
-    "time_mix_v1.weight",
-    "time_mix_v2.weight",
-    "time_mix_a0.weight",
-    "time_mix_a1.weight",
-    "time_mix_a2.weight",
-    "time_mix_g1.weight",
-    "time_mix_g2.weight",
-    "time_mix_decay_w1.weight",
-    "time_mix_decay_w2.weight",
-    "time_mix_lerp_fused.weight",
-    "attn_rel_b.weight",
-    ".position_embd",
-    "sam.pos_embd",
-    "sam.neck.",
-    "sam.net_",
-    ".rel_pos",
-    ".patch_embd",
-    ".patch_merger",
-    "a.rvq.codebook",
-    "mm.a.code_embd",
-};
+constexpr std::string_view kept_names =
+    "_norm.weight ffn_gate_inp.weight ffn_gate_tid2eid.weight altup laurel per_layer_model_proj ssm_conv1d "
+    "shortconv.conv.weight indexer.k_proj.weight indexer.q_proj.weight time_mix_first.weight time_mix_w0.weight "
+    "time_mix_w1.weight time_mix_w2.weight time_mix_v0.weight time_mix_v1.weight time_mix_v2.weight "
+    "time_mix_a0.weight time_mix_a1.weight time_mix_a2.weight time_mix_g1.weight time_mix_g2.weight "
+    "time_mix_decay_w1.weight time_mix_decay_w2.weight time_mix_lerp_fused.weight attn_rel_b.weight "
+    ".position_embd sam.pos_embd sam.neck. sam.net_ .rel_pos .patch_embd .patch_merger a.rvq.codebook "
+    "mm.a.code_embd";
 
 // Columns that a type's blocks have.
 std::int64_t mix_block_columns(std::string_view type) noexcept {
@@ -196,7 +168,8 @@ bool is_kept_in_mix(const formats::TensorInfo& tensor) {
   const std::string& name = tensor.name;
   if (!has_rows || !name.ends_with("weight")) return true;
   if (name == "position_embd.weight" || name == "token_types.weight") return true;
-  return std::ranges::any_of(kept_names, [&](std::string_view part) { return name.find(part) != std::string::npos; });
+  return std::ranges::any_of(list_words(kept_names),
+                             [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
 MixPart mix_part_of(std::string_view name) {

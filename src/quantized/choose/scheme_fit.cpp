@@ -9,9 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "block/encode/quantizer.hpp"
 #include "cast/parallel.hpp"
@@ -41,13 +39,6 @@ Limit limit_of(DType type, const std::byte* scale) {
   return number < std::numeric_limits<float>::min() ? Limit::lowest : Limit::none;
 }
 
-// What is counted of a band; bands are added in their order, so that sums do not depend on threads.
-struct Counts {
-  double signal = 0.0, noise = 0.0, max_abs_error = 0.0;
-  std::uint64_t became_zero = 0, saturated = 0, nonfinite = 0, lowest = 0, highest = 0;
-  std::string problem;
-};
-
 class Candidate {
  public:
   Candidate(SchemeFit& fit, FittedScheme scheme, DType weights)
@@ -69,18 +60,18 @@ class Candidate {
     fit_->bits = count == 0 ? 0.0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(count);
   }
 
-  // Rows [first, first + shape's rows) of the tensor.
-  [[nodiscard]] Counts measure(std::uint64_t first, const Shape& shape, const std::byte* numbers,
-                               std::span<const float> floats) const {
-    Counts counts;
+  // What is counted of rows [first, first + shape's rows) of the tensor: the sums, and the problem.
+  [[nodiscard]] SchemeFit measure(std::uint64_t first, const Shape& shape, const std::byte* numbers,
+                                  std::span<const float> floats) const {
+    SchemeFit counts;
     const auto columns = static_cast<std::uint64_t>(shape.back());
     const std::uint64_t rows = floats.size() / columns;
     QuantizedTensor made;
     const Result<void> done = quantizer_->run(first, rows, numbers, made, {.threads = 1});
-    if (!done) return failed(done.error());
+    if (!done) return {.problem = done.error().message};
     made.shape = shape;
     const Result<quantized::RecoveredRows> recovered = quantized::recover(made.tensor(), 0, shape, floats);
-    if (!recovered) return failed(recovered.error());
+    if (!recovered) return {.problem = recovered.error().message};
     counts.saturated = recovered->saturated;
     for (std::uint64_t row = 0; row < rows; ++row) {
       compare(floats.subspan(row * columns, columns), std::span(recovered->numbers).subspan(row * columns, columns),
@@ -90,26 +81,19 @@ class Candidate {
     return counts;
   }
 
-  void add(const Counts& counts) const {
-    fit_->signal_power += counts.signal;
-    fit_->noise_power += counts.noise;
+  // Bands are added in their order, so that sums do not depend on threads.
+  void add(const SchemeFit& counts) const {
+    fit_->signal_power += counts.signal_power;
+    fit_->noise_power += counts.noise_power;
     fit_->max_abs_error = std::max(fit_->max_abs_error, counts.max_abs_error);
     fit_->became_zero += counts.became_zero;
     fit_->saturated += counts.saturated;
-    fit_->lowest_scales += counts.lowest;
-    fit_->highest_scales += counts.highest;
-    if (!fit_->problem.empty()) return;
-    fit_->problem = counts.problem;
-    if (counts.nonfinite != 0) fit_->problem = "the recipe makes NaN or infinity of numbers";
+    fit_->lowest_scales += counts.lowest_scales;
+    fit_->highest_scales += counts.highest_scales;
+    if (fit_->problem.empty()) fit_->problem = counts.problem;
   }
 
  private:
-  static Counts failed(const Error& error) {
-    Counts counts;
-    counts.problem = error.message;
-    return counts;
-  }
-
   // The type of scales in the files of the recipe's own spelling.
   [[nodiscard]] DType stored_scales() const {
     const DType narrow = quantized::exact_scales_of(layout_->tensor, weights_);
@@ -119,9 +103,10 @@ class Candidate {
 
   // `importance`: null: all 1.
   static void compare(std::span<const float> floats, std::span<const float> decoded, const float* importance,
-                      Counts& counts) {
+                      SchemeFit& counts) {
     // Four sums, so that one addition need not wait for the other.
     std::array<double, 4> signal{}, noise{};
+    std::uint64_t nonfinite = 0;
     for (std::size_t i = 0; i < floats.size(); ++i) {
       const double number = floats[i], error = number - static_cast<double>(decoded[i]);
       const double weight = importance == nullptr ? 1.0 : importance[i];
@@ -129,14 +114,15 @@ class Candidate {
       noise[i % 4] += weight * (error * error);
       counts.max_abs_error = std::max(counts.max_abs_error, std::fabs(error));
       counts.became_zero += decoded[i] == 0.0f && floats[i] != 0.0f ? 1 : 0;
-      counts.nonfinite += std::isfinite(decoded[i]) ? 0 : 1;
+      nonfinite += std::isfinite(decoded[i]) ? 0 : 1;
     }
-    counts.signal += (signal[0] + signal[1]) + (signal[2] + signal[3]);
-    counts.noise += (noise[0] + noise[1]) + (noise[2] + noise[3]);
+    counts.signal_power += (signal[0] + signal[1]) + (signal[2] + signal[3]);
+    counts.noise_power += (noise[0] + noise[1]) + (noise[2] + noise[3]);
+    if (nonfinite != 0) counts.problem = "the recipe makes NaN or infinity of numbers";
   }
 
   void count_scales(const QuantizedTensor& made, std::uint64_t columns, std::span<const float> floats,
-                    Counts& counts) const {
+                    SchemeFit& counts) const {
     if (made.scales_dtype == DType::undefined || layout_->is_per_tensor()) return;
     const std::size_t item = storage_bytes(made.scales_dtype, 1);
     const auto width = made.block_columns == 0 ? columns : static_cast<std::uint64_t>(made.block_columns);
@@ -145,9 +131,9 @@ class Candidate {
       const Limit limit = limit_of(made.scales_dtype, made.scales.data() + i * item);
       if (limit == Limit::none) continue;
       if (limit == Limit::highest) {
-        ++counts.highest;
+        ++counts.highest_scales;
       } else if (band_rows() != 1 || !is_zero_block(floats, i / grid, i % grid * width, width, columns)) {
-        ++counts.lowest;
+        ++counts.lowest_scales;
       }
     }
   }
@@ -233,7 +219,7 @@ class Measurement {
              execution_));
     for (const float number : floats_) ++stats_.exponents[std::bit_cast<std::uint32_t>(number) >> 23 & 0xff];
     const std::uint64_t bands = ceil_div(rows, band_rows_);
-    std::vector<Counts> counts(bands * candidates_.size());
+    std::vector<SchemeFit> counts(bands * candidates_.size());
     run_tasks(counts.size(), execution_, [&](std::size_t task) {
       const std::uint64_t band = task / candidates_.size(), begin = band * band_rows_;
       const std::uint64_t size = std::min(band_rows_, rows - begin);
@@ -267,7 +253,7 @@ Result<void> fit_schemes(formats::Reader& reader, std::size_t index, std::span<c
   std::vector<FittedScheme> fitted;
   for (const SchemeCandidate& scheme : schemes) {
     QuantizeOptions options{.recipe = scheme.recipe, .nonfinite = NonFiniteWeights::tool, .importance = importance};
-    if (!block::is_weights_type(info.dtype)) options.compute_dtype = DType::float32;
+    if (!quantized::is_plain_float(info.dtype)) options.compute_dtype = DType::float32;
     Result<block::SharedLayout> made = block::WeightLayout::make(info.dtype, Shape(info.shape), scheme.scheme, options);
     if (!made && find_quantize_recipe(scheme.scheme, scheme.recipe) == nullptr) return std::move(made).error();
     fitted.push_back({.candidate = scheme, .layout = std::move(made)});

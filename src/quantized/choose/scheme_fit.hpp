@@ -14,8 +14,8 @@
 namespace tensorcast::file_conversion {
 
 // Fills `schemes` and `exponents` of `stats`, whose other fields are those of the tensor. `importance`: as
-// QuantizeOptions. Errors: those of reading;
-// invalid_argument (no such scheme or recipe). Memory: a window of elements, and some blocks for each thread.
+// QuantizeOptions. Errors: those of reading; invalid_argument (no such scheme or recipe). Memory: a window of elements,
+// and some blocks for each thread.
 [[nodiscard]] Result<void> fit_schemes(formats::Reader& reader, std::size_t index,
                                        std::span<const SchemeCandidate> schemes, std::span<const float> importance,
                                        const Execution& execution, TensorStats& stats);

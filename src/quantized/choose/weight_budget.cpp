@@ -7,9 +7,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
@@ -17,7 +15,7 @@
 #include "io/sha256.hpp"
 #include "quantized/choose/scheme_fit.hpp"
 #include "quantized/layer/decoded_reader.hpp"
-#include "quantized/names/joined_modules.hpp"
+#include "quantized/names/module_name.hpp"
 #include "quantized/rewrite/target_options.hpp"
 #include "tensorcast/budget.hpp"
 #include "tensorcast/version.hpp"

@@ -9,12 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "quantized/detect/loader_summary.hpp"
-#include "quantized/detect/recipe_evidence.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layer/quantized_tensors.hpp"
-#include "quantized/names/first_of.hpp"
-#include "quantized/names/joined_modules.hpp"
+#include "quantized/layout/loaders.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -144,6 +141,32 @@ class Remarks {
   std::vector<std::string> nan_, negative_, zero_global_;
   ScaleRemarks remarks_;
 };
+
+// What a configuration may say otherwise than ours does, as that embeddings are quantized, is no fault; and published
+// models of DeepSeek have shorter last blocks.
+bool is_fault(WeightTrait trait) {
+  return trait != WeightTrait::embedding && trait != WeightTrait::no_fused_expert &&
+         trait != WeightTrait::short_last_block;
+}
+
+// A sentence for each limit of loaders that layers go beyond.
+std::vector<std::string> loader_warnings(const FoundLayers& found) {
+  std::map<const LoaderLimit*, std::vector<std::string>> beyond;
+  for (const Layer& layer : found.layers) {
+    if (!layer.problem.empty()) continue;
+    for (const LoaderLimit* limit : limits_of(layer.spelling, loaded_weight(layer, layer.scheme), found.architecture)) {
+      if (is_fault(limit->trait)) beyond[limit].push_back(layer.name);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const LoaderLimit& limit : all_limits()) {
+    const auto row = beyond.find(&limit);
+    if (row == beyond.end()) continue;
+    warnings.push_back(fmt::format("{}: known loaders do not take it: {}",
+                                   first_of(row->second.front(), row->second.size() - 1), text_of(limit)));
+  }
+  return warnings;
+}
 
 }  // namespace
 

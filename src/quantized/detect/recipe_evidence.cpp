@@ -36,7 +36,7 @@ NormalScales normal_scales_of(DType scales) {
 struct PossibleBytes {
   std::string_view recipe;
   std::bitset<byte_values> scales;       // bytes that occur
-  std::bitset<byte_values / 2> largest;  // magnitudes of a block's largest code, if its scale is in the middle
+  std::bitset<byte_values / 2> largest;  // magnitudes of a block's largest code, if its scale is normal
   bool negative_zero = false;            // the code of -0 occurs
 };
 
@@ -71,14 +71,14 @@ void add_possible(PossibleBytes& possible, const std::string& scheme, DType comp
   if (!codes) return;
   const int bits = made->coding.bits;
   const unsigned sign = 1u << (bits - 1);
-  const NormalScales middle = normal_scales_of(made->scales_dtype);
+  const NormalScales normal = normal_scales_of(made->scales_dtype);
   for (std::size_t i = 0; i < largest.size(); ++i) {
     const unsigned scale = std::to_integer<unsigned>(made->scales[i]);
     possible.scales.set(scale);
     const unsigned first = std::to_integer<unsigned>((*codes)[i * static_cast<std::size_t>(block)]) & (sign - 1);
     const unsigned second = std::to_integer<unsigned>((*codes)[i * static_cast<std::size_t>(block) + 1]);
     const unsigned last = std::to_integer<unsigned>((*codes)[(i + 1) * static_cast<std::size_t>(block) - 1]);
-    if (scale >= middle.first && scale <= middle.last) possible.largest.set(first);
+    if (scale >= normal.first && scale <= normal.last) possible.largest.set(first);
     possible.negative_zero = possible.negative_zero || second == sign || last == sign;
   }
 }
@@ -179,7 +179,7 @@ class Evidence {
     const std::uint64_t columns = content.columns(), grid = content.grid_columns();
     const auto width = static_cast<std::uint64_t>(content.block_columns);
     const std::byte sign{static_cast<std::uint8_t>(1u << (content.coding.bits - 1))};
-    const NormalScales middle = normal_scales_of(content.scales());
+    const NormalScales normal = normal_scales_of(content.scales());
     for (std::size_t i = 0; i < scales.size(); ++i) {
       const std::uint64_t begin = i / grid * columns + i % grid * width;
       const auto block = codes.subspan(begin, std::min(width, columns - i % grid * width));
@@ -190,11 +190,11 @@ class Evidence {
         negative_zero = negative_zero || code == sign;
       }
       const unsigned scale = std::to_integer<unsigned>(scales[i]);
-      const bool in_middle = scale >= middle.first && scale <= middle.last;
+      const bool is_normal = scale >= normal.first && scale <= normal.last;
       for (std::size_t k = 0; k < seen.possible->size(); ++k) {
         const PossibleBytes& possible = (*seen.possible)[k];
         if (!possible.scales.test(scale) || (negative_zero && !possible.negative_zero) ||
-            (in_middle && largest != 0 && !possible.largest.test(largest))) {
+            (is_normal && largest != 0 && !possible.largest.test(largest))) {
           seen.excluded[k] = true;
         }
       }

@@ -455,9 +455,7 @@ Result<void> try_recipes(PartReader reader, const OriginalWeight& original, cons
     found.problem = fmt::format("no recipe makes {}", found.scheme);
     return {};
   }
-  std::vector<formats::TensorInfo> infos;
-  for (std::size_t i = 0; i < reader.layer().parts.size(); ++i) infos.push_back(reader.info(i));
-  Result<LayerContent> content = stored_content(reader.layer(), infos);
+  Result<LayerContent> content = stored_content(reader.layer(), reader.infos());
   if (const Result<void> ordered = check_order(reader); !ordered) content = ordered.error();
   if (content && content->zero_points && is_in_columns(reader.layer().coding)) {
     const std::unique_ptr<LayerCodes> codes = TRY(RespelledCodes::create(reader, *content, {}));

@@ -16,10 +16,6 @@ DecodedReader::DecodedReader(formats::Reader& inner, std::vector<Layer> layers)
   }
 }
 
-bool DecodedReader::rounds_to(DType type) noexcept {
-  return type == DType::bfloat16 || type == DType::float16 || type == DType::float32;
-}
-
 std::size_t DecodedReader::add_rounded(std::size_t layer, DType type) {
   formats::TensorInfo info = decoded_info(layers_[layer]);
   info.dtype = type;

@@ -17,9 +17,8 @@ class DecodedReader final : public formats::WrappedReader {
   // `inner` outlives it, and parts of layers are its tensors. Layers with a problem are not read.
   DecodedReader(formats::Reader& inner, std::vector<Layer> layers);
 
-  // Reports whether add_rounded() knows the type.
-  [[nodiscard]] static bool rounds_to(DType type) noexcept;
   // Adds a layer's weight, rounded once to another type, and returns its place among the tensors.
+  // Precondition: is_plain_float(type).
   [[nodiscard]] std::size_t add_rounded(std::size_t layer, DType type);
 
   // Precondition, of a layer: whole elements.

@@ -16,6 +16,7 @@ namespace tensorcast::quantized {
 
 using block::inverse_127;
 using block::is_integer;
+using block::is_plain_float;
 
 enum class PartRole : std::uint8_t {
   codes,

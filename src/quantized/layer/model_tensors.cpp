@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized/layer/model_tensors.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "block/format/scale_tiles.hpp"
 #include "dtype/error_places.hpp"
@@ -84,10 +80,6 @@ std::int64_t blocks_of(std::int64_t size, std::int64_t block) noexcept {
 
 std::int64_t whole_row(std::span<const std::int64_t> shape) noexcept {
   return shape.empty() ? 1 : std::max<std::int64_t>(shape.back(), 1);
-}
-
-bool is_plain_float(DType dtype) noexcept {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
 LayerBuilder::LayerBuilder(const ModelTensors& tensors, std::string_view spelling, std::string name, std::size_t codes,

@@ -132,7 +132,4 @@ class LayerBuilder {
   Layer layer_;
 };
 
-// Whether `tensor` holds plain numbers that a scale may have.
-[[nodiscard]] bool is_plain_float(DType dtype) noexcept;
-
 }  // namespace tensorcast::quantized

@@ -24,6 +24,7 @@ class PartReader {
   PartReader(formats::Reader& reader, const Layer& layer) : PartReader(layer, parts_of(reader, layer)) {}
 
   [[nodiscard]] const Layer& layer() const noexcept { return layer_; }
+  [[nodiscard]] const LayerParts& parts() const noexcept { return parts_; }
   [[nodiscard]] const formats::TensorInfo& info(std::size_t part) const noexcept { return parts_.infos[part]; }
   [[nodiscard]] std::span<const formats::TensorInfo> infos() const noexcept { return parts_.infos; }
   // Returns the place of a role among the parts, if there is one.

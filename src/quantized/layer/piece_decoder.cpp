@@ -5,8 +5,6 @@
 
 #include <cstring>
 
-#include "dtype/try.hpp"
-
 namespace tensorcast::quantized {
 
 Result<void> PieceDecoder::read(std::uint64_t first, DType to, std::span<std::byte> out) {

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "tensorcast/dtype.hpp"
 
@@ -297,15 +296,15 @@ class Search {
   std::vector<std::pair<std::size_t, std::string>> left_over_;  // tensors that have a decoder's name, and their modules
 };
 
-// Matches `text`; digits match any number, as layers are numbered.
-std::string escaped(std::string_view text) {
+// Matches `text`; unless they are kept, digits match any number, as layers are numbered.
+std::string escaped(std::string_view text, bool keeps_digits = false) {
   std::string pattern;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
-    if (std::isdigit(c) != 0) {
+    if (std::isdigit(c) != 0 && !keeps_digits) {
       while (i + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[i + 1])) != 0) ++i;
       pattern += "\\d+";
-    } else if (std::isalpha(c) != 0 || c == '_') {
+    } else if (std::isalnum(c) != 0 || c == '_') {
       pattern += static_cast<char>(c);
     } else {
       pattern += c == '.' ? "\\." : ".";  // no quotes of a shell
@@ -331,12 +330,7 @@ std::vector<QuantizedPart> find_quantized(std::span<const TensorInfo> tensors, c
 std::string pattern_of_layer(const std::string& name) {
   std::size_t dot = name.rfind('.');
   if (dot != std::string::npos && dot > 0) dot = name.rfind('.', dot - 1);
-  std::string pattern;
-  for (const char c : name.substr(dot == std::string::npos ? 0 : dot + 1)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    pattern += plain ? std::string(1, c) : c == '.' ? "\\." : ".";
-  }
-  return pattern + "$";
+  return escaped(std::string_view(name).substr(dot == std::string::npos ? 0 : dot + 1), true) + "$";
 }
 
 std::string pattern_of_quantized(std::span<const TensorInfo> tensors, std::span<const QuantizedPart> parts) {

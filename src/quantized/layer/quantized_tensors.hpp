@@ -3,7 +3,6 @@
 // use are in quantized_tensors.cpp, and nowhere else.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -20,7 +20,7 @@ constexpr auto keys_of_layers =
     joined(keys_of<"format orig_dtype">(KeyType::text), keys_of<"convrot full_precision_matrix_mult">(KeyType::flag),
            keys_of<"convrot_groupsize">(KeyType::integer));
 constexpr auto keys_of_comfyui =
-    std::to_array<KnownKey>({{.name = "format_version"}, {.name = "layers", .type = KeyType::object, .decides = true}});
+    joined(keys_of<"format_version">(KeyType::any), deciding_keys<"layers">(KeyType::object));
 constexpr std::string_view marker = "scaled_fp8";
 constexpr std::string_view metadata_key = "_quantization_metadata";
 

@@ -32,11 +32,9 @@ constexpr auto weights_keys =
 // Of weights that are decoded: others may be quantized while the model runs.
 constexpr auto decoded_weights_keys = joined(keys_with_only<"dynamic">(KeyType::any, "false"), all_other_keys);
 constexpr auto group_keys =
-    std::to_array<KnownKey>({{.name = "targets", .type = KeyType::list},
-                             {.name = "weights", .type = KeyType::object, .members = weights_keys},
-                             {.name = "input_activations", .type = KeyType::object},
-                             {.name = "output_activations", .type = KeyType::object},
-                             {.name = "format", .type = KeyType::text}});
+    joined(keys_of<"targets">(KeyType::list), keys_of<"input_activations output_activations">(KeyType::object),
+           keys_of<"format">(KeyType::text),
+           std::to_array<KnownKey>({{.name = "weights", .type = KeyType::object, .members = weights_keys}}));
 constexpr auto keys_of_compressed_tensors =
     joined(deciding_keys<"format">(KeyType::text),
            deciding_keys<"sparsity_config transform_config moe_sparsity_config">(KeyType::object),

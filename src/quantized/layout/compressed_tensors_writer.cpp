@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "dtype/lookup.hpp"
@@ -16,11 +15,6 @@
 
 namespace tensorcast::quantized {
 namespace {
-
-// Loaders cast scales to the model's type, in which the tool makes and keeps them.
-DType stored_scales(const LayerContent& content) {
-  return content.exact_scales == DType::undefined ? content.scales() : content.exact_scales;
-}
 
 // The tool packs no groups with a shorter last one.
 void need_groups(const LayerContent& content, WrittenLayer& written) {
@@ -37,7 +31,7 @@ void spell_bytes(const LayerContent& content, WrittenLayer& written) {
   if (content.block_rows == 0) shape = {1};
   add_tensor(written, PartRole::codes, tensor_of(module, "weight"), integer ? DType::int8 : DType::float8_e4m3fn,
              content.shape);
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), shape);
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), content.stored_scales(), shape);
   if (content.zero_points) {
     add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int8, std::move(shape));
   }
@@ -52,14 +46,15 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
   coding.offset = 1 << (content.coding.bits - 1);
   add_tensor(written, PartRole::codes, tensor_of(module, "weight_packed"), DType::int32,
              packed_shape(content, 32, content.coding.bits));
-  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), stored_scales(content), grid_shape(content));
+  add_tensor(written, PartRole::scales, tensor_of(module, "weight_scale"), content.stored_scales(),
+             grid_shape(content));
   const auto rank = static_cast<std::int64_t>(content.shape.size());
   WrittenTensor& shape = add_tensor(written, PartRole::state, tensor_of(module, "weight_shape"), DType::int64, {rank});
   shape.constant.resize(shape.info.bytes);
   std::memcpy(shape.constant.data(), content.shape.data(), shape.constant.size());
   if (!content.zero_points) return;
   std::vector<std::int64_t> zeros = grid_shape(content);
-  if (zeros.size() != 2 && written.ok()) written.refusal = "zero points of 3-D weights are not known";
+  written.need(zeros.size() == 2, "zero points of 3-D weights are not known");
   zeros[0] = blocks_of(zeros[0] * content.coding.bits, 32);
   add_tensor(written, PartRole::zero_points, tensor_of(module, "weight_zero_point"), DType::int32, std::move(zeros));
 }

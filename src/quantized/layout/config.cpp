@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/description_json.hpp"
 
@@ -57,7 +58,7 @@ Json torchao_description(const Json& text) {
 
 void for_each_section(Json& config, const std::function<void(Json section, std::string_view key)>& visit, int depth) {
   if (!config.is_object()) return;
-  for (const std::string_view key : section_keys()) {
+  for (const std::string_view key : section_keys) {
     const auto found = config.find(key);
     if (found == config.end()) continue;
     Json section = std::move(*found);
@@ -70,7 +71,7 @@ void for_each_section(Json& config, const std::function<void(Json section, std::
     visit(std::move(section), key);
   }
   for (auto& [key, value] : config.items()) {
-    const bool is_inner = !is_section_key(key) && is_inner_config(key);
+    const bool is_inner = !contains(section_keys, key) && is_inner_config(key);
     if (depth < deepest_config && is_inner) for_each_section(value, visit, depth + 1);
   }
 }
@@ -133,15 +134,9 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
   return found;
 }
 
-std::span<const std::string_view> unquantized_lists() noexcept {
-  static constexpr auto keys = std::to_array<std::string_view>(
-      {"ignore", "exclude_modules", "exclude", "modules_to_not_convert", "llm_int8_skip_modules", "ignored_layers"});
-  return keys;
-}
-
 std::vector<std::string> unquantized_in(const Json& section) {
   std::vector<std::string> entries;
-  for (const std::string_view key : unquantized_lists()) {
+  for (const std::string_view key : unquantized_lists) {
     for (std::string& entry : texts_in(section, key)) entries.push_back(std::move(entry));
   }
   return entries;

@@ -40,7 +40,8 @@ void for_each_section(Json& config, const std::function<void(Json section, std::
                       int depth = 0);
 
 // Members of a section that list modules that are not quantized: names, and patterns of some tools.
-[[nodiscard]] std::span<const std::string_view> unquantized_lists() noexcept;
+inline constexpr std::string_view unquantized_lists[] = {
+    "ignore", "exclude_modules", "exclude", "modules_to_not_convert", "llm_int8_skip_modules", "ignored_layers"};
 // Returns the entries of all these lists.
 [[nodiscard]] std::vector<std::string> unquantized_in(const Json& section);
 // Returns the targets of all config_groups.

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dtype/errors.hpp"
+#include "dtype/lookup.hpp"
 #include "quantized/layout/config.hpp"
 
 namespace tensorcast::quantized {
@@ -103,7 +102,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     if (open_.empty()) return root_scope_;
     const Container& outer = open_.back();
     if (outer.scope != Scope::config) return outer.scope;
-    if (is_section_key(key_)) return Scope::kept;
+    if (contains(section_keys, key_)) return Scope::kept;
     const bool is_config = kind == Json::value_t::object && is_inner_config(key_) && outer.depth < deepest_config;
     return is_config ? Scope::config : Scope::skipped;
   }
@@ -139,16 +138,6 @@ class Builder final : public nlohmann::json_sax<Json> {
 };
 
 }  // namespace
-
-std::span<const std::string_view> section_keys() noexcept {
-  static constexpr auto keys =
-      std::to_array<std::string_view>({"quantization_config", "compression_config", "quantization"});
-  return keys;
-}
-
-bool is_section_key(std::string_view key) noexcept {
-  return std::ranges::find(section_keys(), key) != section_keys().end();
-}
 
 bool is_inner_config(std::string_view key) noexcept {
   return key.ends_with("config") || key.ends_with("_cfg") || key == "encoder" || key == "decoder" ||

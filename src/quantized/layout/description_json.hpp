@@ -3,7 +3,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string_view>
 
 #include "tensorcast/error.hpp"
@@ -17,8 +16,7 @@ enum class KeptValues {
 };
 
 // Where Hugging Face, MLX and ModelOpt put the description of a model: "quantization_config".
-[[nodiscard]] std::span<const std::string_view> section_keys() noexcept;
-[[nodiscard]] bool is_section_key(std::string_view key) noexcept;
+inline constexpr std::string_view section_keys[] = {"quantization_config", "compression_config", "quantization"};
 // Whether a member is a configuration inside another, such as text_config.
 [[nodiscard]] bool is_inner_config(std::string_view key) noexcept;
 inline constexpr int deepest_config = 3;  // configurations that are looked at in one another

@@ -44,9 +44,7 @@ void spell_gguf(const LayerContent& content, WrittenLayer& written) {
   const GgufBlockSize size = block_size(format->coding.gguf);
   need_whole_groups(content, size.elements, written);
   constexpr std::size_t most_dimensions = 4;
-  if (content.shape.size() > most_dimensions && written.ok()) {
-    written.refusal = fmt::format("GGUF has up to {} dimensions", most_dimensions);
-  }
+  written.need(content.shape.size() <= most_dimensions, "GGUF has up to {} dimensions", most_dimensions);
   const std::string module = module_of(content.name);
   written.layer.coding = format->coding;
   written.layer.block_rows = 1;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPTQ: qweight, qzeros, scales, g_idx of a transposed weight. Version 1 stores zero points less one.
+// GPTQ, AWQ and auto-round: qweight, qzeros, scales, g_idx of a transposed weight. Version 1 of GPTQ stores zero points
+// less one.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <map>
 
 #include "block/format/code_packing.hpp"
 #include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/layout/config.hpp"
-#include "quantized/layout/gptq_writer.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/module_settings.hpp"
-#include "quantized/layout/spelling.hpp"
+#include "quantized/layout/written_layer.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -43,15 +43,13 @@ constexpr auto integer_keys =
                                     {.name = "q_group_size", .type = KeyType::integer, .means = "group_size"}}));
 constexpr auto module_keys = joined(integer_keys, tuning_keys);
 constexpr auto keys_of_gptq = joined(
-    module_keys,
-    std::to_array<KnownKey>({{.name = "checkpoint_format", .type = KeyType::text, .decides = true},
-                             {.name = "format", .type = KeyType::text, .means = "checkpoint_format"},
+    module_keys, deciding_keys<"checkpoint_format">(KeyType::text),
+    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .means = "checkpoint_format"},
                              {.name = "dynamic", .type = KeyType::groups, .decides = true, .members = module_keys}}));
-constexpr auto keys_of_awq =
-    joined(module_keys, keys_with_only<"pack_method">(KeyType::text, "reorder"),
-           std::to_array<KnownKey>({{.name = "version", .type = KeyType::text, .decides = true},
-                                    {.name = "format", .type = KeyType::text, .means = "version"},
-                                    {.name = "checkpoint_format", .type = KeyType::text, .means = "version"}}));
+constexpr auto keys_of_awq = joined(
+    module_keys, keys_with_only<"pack_method">(KeyType::text, "reorder"), deciding_keys<"version">(KeyType::text),
+    std::to_array<KnownKey>({{.name = "format", .type = KeyType::text, .means = "version"},
+                             {.name = "checkpoint_format", .type = KeyType::text, .means = "version"}}));
 constexpr auto keys_of_auto_round = joined(
     module_keys, deciding_keys<"packing_format">(KeyType::text), deciding_keys<"hadamard_config">(KeyType::object),
     deciding_keys<"rotation_configs weight_block_size">(KeyType::list),
@@ -284,13 +282,189 @@ void find_auto_round(const ModelTensors& tensors, const Description* description
   layouts::deepseek.find(tensors, &all, layers);
 }
 
+// --- Writing
+
+// How the spellings pack a layer.
+struct ColumnLayout {
+  std::string_view spelling;
+  BlockPacking packing = BlockPacking::words_down;
+  int zero_added = 0;
+  bool has_index = false;
+  std::string_view word = {};  // checkpoint_format or packing_format
+};
+constexpr ColumnLayout column_layouts[] = {
+    {.spelling = "gptq", .zero_added = 1, .has_index = true, .word = gptq_versions.front()},
+    {.spelling = "gptq-v2", .has_index = true, .word = gptq_versions.back()},
+    {.spelling = "awq", .packing = BlockPacking::awq},
+    {.spelling = "auto-round", .zero_added = 1, .word = "auto_round:auto_gptq"},
+    {.spelling = "auto-round-awq", .packing = BlockPacking::awq, .word = "auto_round:auto_awq"}};
+
+const ColumnLayout& column_layout_of(const Layer& layer) {
+  return *find_row(column_layouts, &ColumnLayout::spelling, layer.spelling);
+}
+
+void spell_columns(const LayerContent& content, WrittenLayer& written) {
+  Layer& layer = written.layer;
+  const ColumnLayout& layout = column_layout_of(layer);
+  const bool is_awq = layout.packing == BlockPacking::awq;
+  const int bits = content.coding.bits;
+  if (!is_integer(content.coding.element) || !(is_awq ? bits == 4 : is_width(bits))) {
+    return refuse_scheme(content, written, is_awq ? "integers of 4 bits" : "integers of 2, 3, 4 and 8 bits");
+  }
+  written.need(content.shape.size() == 2, "{} has matrices, and the weight is {}", layer.spelling,
+               shape_text(content.shape));
+  const bool has_scales = content.block_rows == 1 && content.block_columns >= 1;
+  if (!written.need(has_scales, "{} has scales for each output, and this is {}", layer.spelling, content.scheme))
+    return;
+  const std::int64_t outputs = content.shape[0], inputs = content.shape[1];
+  const std::int64_t group = std::min(content.block_columns, std::max<std::int64_t>(inputs, 1));
+  need_whole_groups(content, group, written);
+  for (const auto& [size, what] : {std::pair(outputs, "outputs"), std::pair(inputs, "inputs")}) {
+    written.need(size * bits % gptq_word_bits == 0, "{} {} of {} bits are not whole words of 32 bits", size, what,
+                 bits);
+  }
+  if (!written.ok()) return;
+  const std::string module = module_of(content.name);
+  layer.name = tensor_of(module, "weight");
+  layer.scheme = fmt::format("{}-{}bit", is_awq ? "awq" : "gptq", bits);
+  layer.block_columns = group;
+  layer.symmetric = !content.zero_points;
+  layer.coding.packing = layout.packing;
+  layer.coding.element = DType::uint8;
+  layer.coding.zero_added = layout.zero_added;
+  const std::int64_t groups = inputs == 0 ? 0 : inputs / group, zero_words = outputs * bits / gptq_word_bits;
+  add_tensor(written, PartRole::codes, tensor_of(module, "qweight"), DType::int32,
+             is_awq ? std::vector{inputs, zero_words} : std::vector{inputs * bits / gptq_word_bits, outputs});
+  add_tensor(written, PartRole::scales, tensor_of(module, "scales"), content.stored_scales(), {groups, outputs});
+  add_tensor(written, PartRole::zero_points, tensor_of(module, "qzeros"), DType::int32, {groups, zero_words});
+  if (!layout.has_index) return;
+  WrittenTensor& index = add_tensor(written, PartRole::group_index, tensor_of(module, "g_idx"), DType::int32, {inputs});
+  std::vector<std::int32_t> of_inputs(static_cast<std::size_t>(inputs));
+  for (std::int64_t i = 0; i < inputs; ++i)
+    of_inputs[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i / group);
+  const auto bytes = std::as_bytes(std::span(of_inputs));
+  index.constant.assign(bytes.begin(), bytes.end());
+}
+
+// What a configuration says of layers: bits, and the size of groups; -1: one for all inputs.
+using ColumnSettings = std::pair<int, std::int64_t>;
+
+ColumnSettings settings_of(const Layer& layer) {
+  return {layer.coding.bits, layer.block_columns >= layer.shape.back() ? -1 : layer.block_columns};
+}
+
+// Whether a layer reads the same with `settings` as with its own: a group of 128 is all of 128 inputs.
+bool reads_with(const Layer& layer, const ColumnSettings& settings) {
+  const bool is_whole = layer.block_columns >= layer.shape.back() && settings.second >= layer.shape.back();
+  return layer.coding.bits == settings.first && (settings_of(layer) == settings || is_whole);
+}
+
+// The settings of most layers; of groups, if there are any.
+ColumnSettings usual_settings(const WrittenModel& model) {
+  std::map<ColumnSettings, std::size_t> counts;
+  for (const Layer& layer : model.layers) ++counts[settings_of(layer)];
+  return std::ranges::max_element(counts, {},
+                                  [](const auto& row) { return std::pair(row.first.second > 0, row.second); })
+      ->first;
+}
+
+bool is_symmetric(const WrittenModel& model) {
+  return std::ranges::all_of(model.layers, [](const Layer& layer) { return layer.symmetric; });
+}
+
+Json settings_json(const ColumnSettings& settings) {
+  return {{"bits", settings.first}, {"group_size", settings.second}};
+}
+
+// GPTQModel matches the beginning of a module's name.
+std::string pattern_of_module(const std::string& target) {
+  if (target.starts_with("re:")) return "^" + target.substr(3);
+  std::string pattern = "^";
+  for (const char c : target) {
+    if (std::string_view(".*+?^$()[]{}|\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "$";
+}
+
+void describe_gptq(const WrittenModel& model, WrittenConfig& config) {
+  const ColumnSettings usual = usual_settings(model);
+  std::map<ColumnSettings, std::vector<std::string>> others;
+  std::vector<std::string> quantized, excluded;
+  bool has_head = false;
+  for (const Layer& layer : model.layers) {
+    const std::string module = module_of(layer.name);
+    has_head = has_head || is_head(module);
+    if (!reads_with(layer, usual)) others[settings_of(layer)].push_back(module);
+    quantized.push_back(module);
+  }
+  // `lm_head` speaks for heads.
+  std::ranges::copy_if(model.unquantized, std::back_inserter(excluded),
+                       [](const auto& name) { return !is_head(name); });
+  Json dynamic = Json::object();
+  for (const auto& [settings, modules] : others) {
+    std::vector<std::string> rest = model.unquantized;
+    std::ranges::copy_if(quantized, std::back_inserter(rest),
+                         [&](const auto& name) { return std::ranges::find(modules, name) == modules.end(); });
+    for (const std::string& target : module_targets(modules, rest)) {
+      dynamic["+:" + pattern_of_module(target)] = settings_json(settings);
+    }
+  }
+  for (const std::string& target : module_targets(excluded, quantized)) {
+    dynamic["-:" + pattern_of_module(target)] = Json::object();
+  }
+  Json section = settings_json(usual);
+  section.update({{"quant_method", "gptq"},
+                  {"sym", is_symmetric(model)},
+                  {"desc_act", false},
+                  {"lm_head", has_head},
+                  {"checkpoint_format", column_layout_of(model.layers.front()).word},
+                  {"pack_dtype", "int32"}});
+  if (!dynamic.empty()) section["dynamic"] = std::move(dynamic);
+  config.section = section.dump();
+}
+
+void describe_auto_round(const WrittenModel& model, WrittenConfig& config) {
+  const ColumnSettings usual = usual_settings(model);
+  Json own = Json::object();
+  for (const Layer& layer : model.layers) {
+    if (!reads_with(layer, usual)) own[module_of(layer.name)] = settings_json(settings_of(layer));
+  }
+  for (const std::string& module : model.unquantized) own[module] = {{"bits", 16}, {"data_type", "float"}};
+  Json section = settings_json(usual);
+  section.update({{"quant_method", "auto-round"},
+                  {"sym", is_symmetric(model)},
+                  {"data_type", "int"},
+                  {"packing_format", column_layout_of(model.layers.front()).word}});
+  if (!own.empty()) section["extra_config"] = std::move(own);
+  config.section = section.dump();
+}
+
+// AWQ's loaders take zero points, whether or not all are the middle.
+void describe_awq(const WrittenModel& model, WrittenConfig& config) {
+  const ColumnSettings usual = usual_settings(model);
+  for (const Layer& layer : model.layers) {
+    if (reads_with(layer, usual)) continue;
+    config.refusal = fmt::format("awq has one size of groups for all layers, and this has {}, where others have {}",
+                                 layer.block_columns, usual.second);
+    config.refused_layer = layer.name;
+    return;
+  }
+  Json section = settings_json(usual);
+  section.update({{"quant_method", "awq"},
+                  {"zero_point", true},
+                  {"version", "gemm"},
+                  {"modules_to_not_convert", model.unquantized}});
+  config.section = section.dump();
+}
+
 }  // namespace
 
 constinit const Spelling layouts::gptq = {.name = "gptq",
                                           .methods = {{.name = "gptq"}},
                                           .keys = keys_of_gptq,
                                           .find = find_gptq,
-                                          .spell = spell_gptq,
+                                          .spell = spell_columns,
                                           .describe = describe_gptq};
 
 constinit const Spelling layouts::awq = {.name = "awq",
@@ -301,14 +475,19 @@ constinit const Spelling layouts::awq = {.name = "awq",
                                                       .skips_head = true}},
                                          .keys = keys_of_awq,
                                          .find = find_awq,
-                                         .spell = spell_awq,
+                                         .spell = spell_columns,
                                          .describe = describe_awq};
 
 constinit const Spelling layouts::auto_round = {.name = "auto-round",
                                                 .methods = {{.name = "auto-round"}},
                                                 .keys = keys_of_auto_round,
                                                 .find = find_auto_round,
-                                                .spell = spell_auto_round,
+                                                .spell = spell_columns,
                                                 .describe = describe_auto_round};
+
+// What is found again as gptq and auto-round.
+constinit const Spelling layouts::gptq_v2 = {.name = "gptq-v2", .spell = spell_columns, .describe = describe_gptq};
+constinit const Spelling layouts::auto_round_awq = {
+    .name = "auto-round-awq", .spell = spell_columns, .describe = describe_auto_round};
 
 }  // namespace tensorcast::quantized

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "dtype/lookup.hpp"
 #include "dtype/lower_case.hpp"
 #include "quantized/names/architectures.hpp"
 
@@ -27,45 +26,21 @@ const KnownKey* find_key(std::span<const KnownKey> keys, std::string_view name) 
   return others == keys.end() ? nullptr : &*others;
 }
 
-bool is_of(KeyType type, const Json& value) {
-  switch (type) {
-    case KeyType::any:
-      return true;
-    case KeyType::text:
-      return value.is_string();
-    case KeyType::flag:
-      return value.is_boolean();
-    case KeyType::integer:
-      return value.is_number_integer();
-    case KeyType::list:
-      return value.is_array();
-    case KeyType::object:
-    case KeyType::groups:
-      return value.is_object();
-    case KeyType::object_or_flag:
-      return value.is_object() || value.is_boolean();
-  }
-  return false;
-}
-
-std::string_view words_for(KeyType type) {
-  switch (type) {
-    case KeyType::text:
-      return "text";
-    case KeyType::flag:
-      return "true or false";
-    case KeyType::integer:
-      return "a whole number";
-    case KeyType::list:
-      return "a list";
-    case KeyType::any:
-    case KeyType::object:
-    case KeyType::groups:
-    case KeyType::object_or_flag:
-      return "an object";
-  }
-  return "";
-}
+// Whether values are of a type, and what they must be.
+struct TypeRow {
+  KeyType type;
+  bool (*has)(const Json& value);
+  std::string_view words;
+};
+constexpr TypeRow type_rows[] = {
+    {KeyType::any, [](const Json& /*value*/) { return true; }, ""},
+    {KeyType::text, [](const Json& value) { return value.is_string(); }, "text"},
+    {KeyType::flag, [](const Json& value) { return value.is_boolean(); }, "true or false"},
+    {KeyType::integer, [](const Json& value) { return value.is_number_integer(); }, "a whole number"},
+    {KeyType::list, [](const Json& value) { return value.is_array(); }, "a list"},
+    {KeyType::object, [](const Json& value) { return value.is_object(); }, "an object"},
+    {KeyType::groups, [](const Json& value) { return value.is_object(); }, "an object"},
+    {KeyType::object_or_flag, [](const Json& value) { return value.is_object() || value.is_boolean(); }, "an object"}};
 
 std::string shown(const Json& value) {
   constexpr std::size_t most = 40;
@@ -86,9 +61,7 @@ bool is_same(const Json& one, const Json& two) {
 
 }  // namespace
 
-bool is_accepted(AcceptedWords accepted, std::string_view word) {
-  return std::ranges::find(accepted, word) != accepted.end();
-}
+bool is_accepted(AcceptedWords accepted, std::string_view word) { return contains(accepted, word); }
 
 std::string accept_hint(std::string_view word) { return fmt::format("`accept` {} takes it as harmless", word); }
 
@@ -101,8 +74,8 @@ std::string key_problem(const Json& section, std::span<const KnownKey> keys, std
       return fmt::format("{} has the key \"{}\" ({}), which is not known and may change what its codes mean; {}",
                          source, name, shown(value), accept_hint(name));
     }
-    if (!is_of(key->type, value)) {
-      return fmt::format("{} has \"{}\": {}, which must be {}", source, name, shown(value), words_for(key->type));
+    if (const TypeRow& type = *find_row(type_rows, &TypeRow::type, key->type); !type.has(value)) {
+      return fmt::format("{} has \"{}\": {}, which must be {}", source, name, shown(value), type.words);
     }
     if (!key->only.empty() && !is_one_of(key->only, value)) {
       return fmt::format("{} has \"{}\": {}, of which only {} is decoded; {}", source, name, shown(value),

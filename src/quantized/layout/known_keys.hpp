@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"
@@ -75,7 +74,7 @@ template <KeyNames names>
 }
 
 // For a table of some keys, beside another that refuses unknown ones.
-inline constexpr auto all_other_keys = std::to_array<KnownKey>({{.name = every_other}});
+inline constexpr auto all_other_keys = keys_of<"*">(KeyType::any);
 
 // All tables as one.
 template <std::size_t... counts>

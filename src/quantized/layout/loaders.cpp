@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "dtype/lookup.hpp"
 #include "quantized/names/module_name.hpp"
 #include "tensorcast/file.hpp"
+#include "tensorcast/quantized_file.hpp"
 
 namespace tensorcast::quantized {
 namespace {
@@ -132,3 +134,24 @@ std::string text_of(const LoaderLimit& limit) {
 }
 
 }  // namespace tensorcast::quantized
+
+namespace tensorcast {
+inline namespace TENSORCAST_ABI {
+
+std::vector<std::string> known_loaders(std::span<const QuantizedLayer> layers) {
+  std::vector<std::string> names;
+  for (const quantized::Loader& loader : quantized::loaders) {
+    const auto is_taken = [&](const QuantizedLayer& layer) {
+      return std::ranges::any_of(quantized::loaders, [&](const quantized::Loader& row) {
+        return row.name == loader.name && row.layout == layer.spelling &&
+               (row.schemes.empty() || quantized::lists(row.schemes, layer.scheme));
+      });
+    };
+    const bool is_new = !contains(names, loader.name);
+    if (is_new && !layers.empty() && std::ranges::all_of(layers, is_taken)) names.emplace_back(loader.name);
+  }
+  return names;
+}
+
+}  // namespace TENSORCAST_ABI
+}  // namespace tensorcast

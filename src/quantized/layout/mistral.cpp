@@ -2,8 +2,6 @@
 // Mistral's own folders: consolidated.safetensors with weight and qscale_weight, one scale a tensor; params.json.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "quantized/layout/config.hpp"
 #include "quantized/layout/known_keys.hpp"
 #include "quantized/layout/spelling.hpp"
@@ -12,8 +10,7 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr auto keys_of_mistral =
-    std::to_array<KnownKey>({{.name = "qformat_weight", .type = KeyType::text, .decides = true},
-                             {.name = "qscheme_act", .type = KeyType::text}});
+    joined(deciding_keys<"qformat_weight">(KeyType::text), keys_of<"qscheme_act">(KeyType::text));
 
 void find_mistral(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
   const std::string format = text_in(description->section, "qformat_weight");

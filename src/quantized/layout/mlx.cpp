@@ -3,7 +3,6 @@
 // single modules. Metal's affine quantization of transformers is the same, with qbiases.
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,13 +18,9 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr auto keys_of_modules =
-    std::to_array<KnownKey>({{.name = "bits", .type = KeyType::integer, .decides = true},
-                             {.name = "group_size", .type = KeyType::integer, .decides = true},
-                             {.name = "mode", .type = KeyType::text, .decides = true}});
+    joined(deciding_keys<"bits group_size">(KeyType::integer), deciding_keys<"mode">(KeyType::text));
 // Other members are settings of modules; false: it is not quantized.
-constexpr auto keys_of_mlx =
-    joined(keys_of_modules,
-           std::to_array<KnownKey>({{.name = every_other, .type = KeyType::object_or_flag, .decides = true}}));
+constexpr auto keys_of_mlx = joined(keys_of_modules, deciding_keys<"*">(KeyType::object_or_flag));
 
 // The names of single modules that have settings.
 class OwnSettings {

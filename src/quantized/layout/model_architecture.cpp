@@ -62,11 +62,6 @@ bool has_any_part(std::string_view name, std::string_view list) {
   return std::ranges::any_of(list_words(list), [&](std::string_view word) { return has_part(name, word); });
 }
 
-bool has_module(std::string_view list, std::string_view module) {
-  const std::vector<std::string_view> modules = list_words(list);
-  return std::ranges::find(modules, module) != modules.end();
-}
-
 }  // namespace
 
 ModelArchitecture ModelArchitecture::of(std::span<const ConfigText> texts) {
@@ -107,7 +102,7 @@ std::vector<std::string> ModelArchitecture::tied_heads() const {
 
 bool ModelArchitecture::is_conv1d(std::string_view module) const {
   const std::string_view last = module.substr(module.rfind('.') + 1);
-  return std::ranges::any_of(rows_, [&](const Architecture* row) { return has_module(row->conv1d, last); });
+  return std::ranges::any_of(rows_, [&](const Architecture* row) { return lists(row->conv1d, last); });
 }
 
 bool ModelArchitecture::reads_weight(std::string_view module) const {

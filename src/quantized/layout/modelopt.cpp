@@ -15,14 +15,11 @@
 namespace tensorcast::quantized {
 namespace {
 
-constexpr auto layer_keys = std::to_array<KnownKey>({{.name = "quant_algo", .type = KeyType::text, .decides = true},
-                                                     {.name = "group_size", .type = KeyType::integer, .decides = true},
-                                                     {.name = "has_zero_point", .type = KeyType::flag, .decides = true},
-                                                     {.name = "pre_quant_scale", .type = KeyType::flag},
-                                                     {.name = "smoothquant_val"},
-                                                     {.name = "awq_block_size"},
-                                                     {.name = "lora_rank", .type = KeyType::integer},
-                                                     {.name = "format", .type = KeyType::text}});
+constexpr auto layer_keys =
+    joined(deciding_keys<"quant_algo">(KeyType::text), deciding_keys<"group_size">(KeyType::integer),
+           deciding_keys<"has_zero_point">(KeyType::flag), keys_of<"pre_quant_scale">(KeyType::flag),
+           keys_of<"smoothquant_val awq_block_size">(KeyType::any), keys_of<"lora_rank">(KeyType::integer),
+           keys_of<"format">(KeyType::text));
 constexpr auto modelopt_weight_keys =
     joined(keys_of<"num_bits group_size">(KeyType::integer),
            keys_of<"type strategy scale_dtype zp_dtype">(KeyType::text), keys_of<"dynamic symmetric">(KeyType::flag),
@@ -32,12 +29,10 @@ constexpr auto modelopt_group_keys = joined(
     keys_of<"quant_algo format packing">(KeyType::text), keys_of<"group_size block_payload_bytes">(KeyType::integer),
     std::to_array<KnownKey>({{.name = "weights", .type = KeyType::object, .members = modelopt_weight_keys}}));
 constexpr auto keys_of_modelopt =
-    joined(layer_keys,
+    joined(layer_keys, keys_of<"quant_lib">(KeyType::any), keys_of<"version">(KeyType::text),
            std::to_array<KnownKey>(
                {{.name = "quantized_layers", .type = KeyType::groups, .decides = true, .members = layer_keys},
-                {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = modelopt_group_keys},
-                {.name = "quant_lib"},
-                {.name = "version", .type = KeyType::text}}));
+                {.name = "config_groups", .type = KeyType::groups, .decides = true, .members = modelopt_group_keys}}));
 
 // Versions write names of methods in small letters, too.
 std::string upper_case(std::string text) {
@@ -216,11 +211,9 @@ void spell_modelopt(const LayerContent& content, WrittenLayer& written) {
     return refuse_scheme(content, written, "fp8-tensor, fp8-channel, fp8-block of 128 x 128, mxfp8 and nvfp4");
   }
   spell_as(*stored, content, written);
-  if (content.block_rows == 0 && content.input_scale == GlobalScale::none && written.ok()) {
-    written.refusal =
-        "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by almost "
-        "zero, and this weight has none; fp8-channel needs none";
-  }
+  written.need(content.block_rows != 0 || content.input_scale != GlobalScale::none,
+               "modelopt has fp8-tensor only with a calibrated scale of activations, without which loaders divide by "
+               "almost zero, and this weight has none; fp8-channel needs none");
   add_input_scale(content, written);
 }
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <ranges>
 #include <utility>
 
 #include "dtype/lookup.hpp"

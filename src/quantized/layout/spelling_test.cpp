@@ -483,7 +483,7 @@ TEST(Spelling, AMethodTellsOfItsListOfModules) {
   for (const Spelling* spelling : all_spellings()) {
     for (const Method& method : spelling->methods) {
       const bool has_list = method.list_is_open || method.rest_is_quantized || method.skips_head;
-      EXPECT_TRUE(!has_list || contains(unquantized_lists(), method.list)) << method.name;
+      EXPECT_TRUE(!has_list || contains(unquantized_lists, method.list)) << method.name;
     }
   }
 }

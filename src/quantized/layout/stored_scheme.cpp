@@ -38,10 +38,8 @@ std::vector<std::int64_t> shape_of_scales(ScaleShape shape, const LayerContent& 
 // As a matrix of whole tiles.
 std::vector<std::int64_t> shape_of_tiles(const LayerContent& content, WrittenLayer& written) {
   std::vector<std::int64_t> grid = grid_shape(content);
-  if (grid.size() != 2 && written.ok()) {
-    written.refusal =
-        fmt::format("ComfyUI's scales in tiles are of matrices, and the weight is {}", shape_text(content.shape));
-  }
+  written.need(grid.size() == 2, "ComfyUI's scales in tiles are of matrices, and the weight is {}",
+               shape_text(content.shape));
   grid[0] = blocks_of(grid[0], block::tile_rows) * block::tile_rows;
   grid[1] = blocks_of(grid[1], block::tile_columns) * block::tile_columns;
   return grid;

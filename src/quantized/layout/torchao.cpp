@@ -20,37 +20,29 @@ namespace {
 
 // Of config.json, and the descriptions of tensors under their names.
 constexpr auto keys_of_torchao =
-    std::to_array<KnownKey>({{.name = "quant_method", .type = KeyType::text},
-                             {.name = "quant_type"},
-                             {.name = "quant_type_kwargs", .type = KeyType::object},
-                             {.name = "include_input_output_embeddings", .type = KeyType::flag},
-                             {.name = "untie_embedding_weights", .type = KeyType::flag},
-                             {.name = "modules_to_not_convert", .type = KeyType::list},
-                             {.name = every_other, .type = KeyType::object, .decides = true}});
-constexpr auto keys_of_tensors = std::to_array<KnownKey>({{.name = "_type", .type = KeyType::text},
-                                                          {.name = "_data", .type = KeyType::object},
-                                                          {.name = "_tensor_data_names", .type = KeyType::list}});
+    joined(keys_of<"quant_method">(KeyType::text), keys_of<"quant_type">(KeyType::any),
+           keys_of<"quant_type_kwargs">(KeyType::object), keys_of<"modules_to_not_convert">(KeyType::list),
+           keys_of<"include_input_output_embeddings untie_embedding_weights">(KeyType::flag),
+           deciding_keys<"*">(KeyType::object));
+constexpr auto keys_of_tensors = joined(keys_of<"_type">(KeyType::text), keys_of<"_data">(KeyType::object),
+                                        keys_of<"_tensor_data_names">(KeyType::list));
 
 // Attributes that tell how activations are quantized, or which kernel multiplies, change no weight.
 constexpr auto keys_of_float8 = joined(keys_of<"block_size">(KeyType::list),
                                        keys_of<"mm_config act_quant_kwargs kernel_preference dtype">(KeyType::object));
-constexpr auto keys_of_intx = std::to_array<KnownKey>({{.name = "target_dtype", .type = KeyType::object},
-                                                       {.name = "block_size", .type = KeyType::list},
-                                                       {.name = "dtype", .type = KeyType::object},
-                                                       {.name = "activation_quantization"}});
-constexpr auto keys_of_int8 = std::to_array<KnownKey>({{.name = "act_quant_kwargs", .type = KeyType::object},
-                                                       {.name = "reduce_range", .type = KeyType::flag},
-                                                       {.name = "block_size", .type = KeyType::list},
-                                                       {.name = "dtype", .type = KeyType::object}});
+constexpr auto keys_of_intx =
+    joined(keys_of<"target_dtype dtype">(KeyType::object), keys_of<"block_size">(KeyType::list),
+           keys_of<"activation_quantization">(KeyType::any));
+constexpr auto keys_of_int8 = joined(keys_of<"act_quant_kwargs dtype">(KeyType::object),
+                                     keys_of<"reduce_range">(KeyType::flag), keys_of<"block_size">(KeyType::list));
 constexpr auto keys_of_mx =
     joined(keys_of<"elem_dtype orig_dtype kernel_preference act_quant_kwargs">(KeyType::object),
            keys_of<"block_size">(KeyType::integer), keys_of<"is_swizzled_scales">(KeyType::flag));
 constexpr auto keys_of_nvfp4 =
     joined(keys_of<"block_size">(KeyType::integer), keys_of<"orig_dtype act_quant_kwargs">(KeyType::object),
            keys_of<"use_triton_kernel is_swizzled_scales">(KeyType::flag));
-constexpr auto keys_of_int4 = std::to_array<KnownKey>({{.name = "block_size", .type = KeyType::list},
-                                                       {.name = "shape", .type = KeyType::list},
-                                                       {.name = "activation_dtype", .type = KeyType::object}});
+constexpr auto keys_of_int4 =
+    joined(keys_of<"block_size shape">(KeyType::list), keys_of<"activation_dtype">(KeyType::object));
 constexpr std::string_view its_description = "its description";
 
 // The name of a type: {"_type": "torch.dtype", "_data": "int4"}; "": none.

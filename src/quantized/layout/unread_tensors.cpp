@@ -11,37 +11,17 @@
 
 #include "dtype/lookup.hpp"
 #include "quantized/layout/known_keys.hpp"
+#include "quantized/names/architectures.hpp"
 
 namespace tensorcast::quantized {
 namespace {
 
 // What a module with codes may have beside them in every layout: scales of activations and of caches.
-constexpr auto harmless = std::to_array<std::string_view>({"bias",
-                                                           "input_scale",
-                                                           "input_global_scale",
-                                                           "input_zero_point",
-                                                           "input_amax",
-                                                           "output_scale",
-                                                           "output_zero_point",
-                                                           "output_amax",
-                                                           "activation_scale",
-                                                           "act_scale",
-                                                           "scale_input",
-                                                           "scale_output",
-                                                           "qscale_act",
-                                                           "k_scale",
-                                                           "v_scale",
-                                                           "q_scale",
-                                                           "kv_scale",
-                                                           "prob_scale",
-                                                           "k_zero_point",
-                                                           "v_zero_point",
-                                                           "k_global_scale",
-                                                           "v_global_scale",
-                                                           "q_global_scale",
-                                                           "input_quantizer._amax",
-                                                           "output_quantizer._amax"});
-
+constexpr std::string_view harmless =
+    "bias input_scale input_global_scale input_zero_point input_amax output_scale output_zero_point output_amax "
+    "activation_scale act_scale scale_input scale_output qscale_act k_scale v_scale q_scale kv_scale prob_scale "
+    "k_zero_point v_zero_point k_global_scale v_global_scale q_global_scale input_quantizer._amax "
+    "output_quantizer._amax";
 // Of a module inside, such as a norm.
 constexpr auto own_leaves =
     std::to_array<std::string_view>({"weight", "bias", "running_mean", "running_var", "num_batches_tracked"});
@@ -54,7 +34,7 @@ bool is_bias(std::string_view word) {
          });
 }
 
-bool is_harmless(std::string_view word) { return is_bias(word) || contains(harmless, word); }
+bool is_harmless(std::string_view word) { return is_bias(word) || lists(harmless, word); }
 
 struct Owner {
   std::size_t layer = 0;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized/layout/written_layer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "quantized/layer/model_tensors.hpp"
@@ -14,6 +11,8 @@
 
 namespace tensorcast::quantized {
 namespace {
+
+constexpr std::int64_t most_elements = std::int64_t{1} << 56;  // products with bits cannot overflow
 
 // Returns a pattern for a module's name, with any number in the place of each number between dots.
 std::string pattern_of(const std::string& module) {
@@ -46,23 +45,15 @@ WrittenLayer spell(const Spelling& writer, const LayerContent& content) {
   static_cast<BlockWeight&>(layer) = content;
   layer.spelling = writer.name;
   layer.coding.global = GlobalScale::none;  // unless the spelling stores one
-  if (content.shape.size() < 2) {
-    written.refusal = fmt::format("a weight of {} is no matrix", shape_text(content.shape));
-    return written;
-  }
-  if (content.shape.size() > 3 && !writer.has_kernels) {
-    written.refusal = fmt::format("a kernel of {} is no matrix", shape_text(content.shape));
-    return written;
-  }
-  constexpr std::int64_t most = std::int64_t{1} << 56;  // products with bits cannot overflow
-  if (std::ranges::any_of(content.shape, [](std::int64_t size) { return size < 0 || size >= most; })) {
-    written.refusal = "its shape is too large";
-    return written;
-  }
-  if (content.deviations.rotation != 0 && !writer.has_rotations) {
-    written.refusal = "its inputs are rotated by ConvRot, which the spelling comfyui alone has";
-    return written;
-  }
+  const auto is_too_large = [](std::int64_t size) { return size < 0 || size >= most_elements; };
+  const std::size_t rank = content.shape.size();
+  const bool fits =
+      written.need(rank >= 2, "a weight of {} is no matrix", shape_text(content.shape)) &&
+      written.need(rank <= 3 || writer.has_kernels, "a kernel of {} is no matrix", shape_text(content.shape)) &&
+      written.need(std::ranges::none_of(content.shape, is_too_large), "its shape is too large") &&
+      written.need(content.deviations.rotation == 0 || writer.has_rotations,
+                   "its inputs are rotated by ConvRot, which the spelling comfyui alone has");
+  if (!fits) return written;
   writer.spell(content, written);
   for (std::size_t i = 0; i < written.tensors.size(); ++i) {
     layer.parts.push_back({.role = written.tensors[i].role, .tensor = i});
@@ -97,10 +88,10 @@ WrittenTensor& add_tensor(WrittenLayer& written, PartRole role, std::string name
   tensor.info.dtype = dtype;
   tensor.info.shape = std::move(shape);
   const Result<std::size_t> count = element_count(tensor.info.shape);
-  tensor.info.count = count ? *count : 0;
-  constexpr std::size_t too_large = SIZE_MAX;  // as storage_bytes() has it
-  tensor.info.bytes = count ? storage_bytes(dtype, *count) : too_large;
-  if (tensor.info.bytes == too_large && written.ok()) written.refusal = "its shape is too large";
+  written.need(count && std::cmp_less_equal(*count, most_elements), "its shape is too large");
+  if (!written.ok()) return tensor;
+  tensor.info.count = *count;
+  tensor.info.bytes = storage_bytes(dtype, *count);
   return tensor;
 }
 
@@ -120,13 +111,11 @@ std::vector<std::int64_t> packed_shape(const LayerContent& content, std::int64_t
 }
 
 void need_whole_groups(const LayerContent& content, std::int64_t size, WrittenLayer& written) {
-  if (content.shape.back() % size == 0 || !written.ok()) return;
-  written.refusal = fmt::format("{} inputs are not whole groups of {}", content.shape.back(), size);
+  written.need(content.shape.back() % size == 0, "{} inputs are not whole groups of {}", content.shape.back(), size);
 }
 
 void refuse_scheme(const LayerContent& content, WrittenLayer& written, std::string_view instead) {
-  if (!written.ok()) return;
-  written.refusal = fmt::format("{} has no {}, only {}", written.layer.spelling, content.scheme, instead);
+  written.need(false, "{} has no {}, only {}", written.layer.spelling, content.scheme, instead);
 }
 
 }  // namespace tensorcast::quantized

@@ -3,23 +3,23 @@
 //
 // Three steps, for a layer that exists in another spelling and for a weight that is quantized alike:
 // 1. spell() turns a LayerContent, which says what a layer is, into a WrittenLayer: the tensors that a spelling has.
-// 2. A LayerPacker makes the bytes of these tensors, range by range. It asks a LayerCodes for element codes, one a
-// byte,
+// 2. A LayerPacker makes the bytes of these tensors, range by range. It asks a LayerCodes for element codes, one a byte,
 //    and for scales in rows; a quantizer implements LayerCodes, and RespelledCodes reads a layer.
 // 3. describe() makes the configuration from all written layers of a model.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/format.hpp"
 #include "quantized/layer/layer.hpp"
 #include "quantized/layout/spelling.hpp"
-#include "quantized/names/module_name.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::quantized {
@@ -37,6 +37,10 @@ struct LayerContent : BlockWeight {
 
   // As LayerCodes::scales() gives them.
   [[nodiscard]] DType scales() const noexcept { return coding.scale == DType::undefined ? wide_scales : coding.scale; }
+  // In files whose loaders cast scales to the model's type, in which tools make and keep them.
+  [[nodiscard]] DType stored_scales() const noexcept {
+    return exact_scales == DType::undefined ? scales() : exact_scales;
+  }
   void set_scales(DType type) noexcept {
     const bool are_bytes = bit_width(type) == 8;
     coding.scale = are_bytes ? type : DType::undefined;
@@ -57,6 +61,12 @@ struct WrittenLayer {
   std::string refusal;                 // why the spelling cannot have such a layer; the rest is then not to be used
 
   [[nodiscard]] bool ok() const noexcept { return refusal.empty(); }
+  // Unless it fits, keeps why the spelling cannot have the layer, if it is the first reason. Returns ok().
+  template <class... Args>
+  bool need(bool fits, fmt::format_string<Args...> why, Args&&... args) {
+    if (!fits && ok()) refusal = fmt::format(why, std::forward<Args>(args)...);
+    return ok();
+  }
 };
 
 [[nodiscard]] WrittenLayer spell(const Spelling& writer, const LayerContent& content);

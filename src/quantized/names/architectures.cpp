@@ -2,6 +2,7 @@
 #include "quantized/names/architectures.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 namespace tensorcast::quantized {
 
@@ -13,16 +14,15 @@ const Architecture* find_architecture(std::string_view model_type) noexcept {
 
 std::vector<std::string_view> list_words(std::string_view list) {
   std::vector<std::string_view> words;
-  while (!list.empty()) {
-    const std::size_t size = std::min(list.find(' '), list.size());
-    if (size != 0) words.push_back(list.substr(0, size));
-    list.remove_prefix(std::min(size + 1, list.size()));
+  for (const auto word : std::views::split(list, ' ')) {
+    if (!word.empty()) words.emplace_back(word.begin(), word.end());
   }
   return words;
 }
 
 bool lists(std::string_view list, std::string_view word) {
-  return std::ranges::any_of(list_words(list), [=](std::string_view each) { return each == word; });
+  return std::ranges::any_of(std::views::split(list, ' '),
+                             [=](const auto& each) { return std::ranges::equal(each, word); });
 }
 
 }  // namespace tensorcast::quantized

@@ -3,6 +3,7 @@
 // "model.layers.0.mlp.up_proj.weight". The root of a file is the module "", which has "weight".
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,5 +20,15 @@ namespace tensorcast::quantized {
 [[nodiscard]] inline bool is_head(std::string_view module) {
   return module == "lm_head" || module.ends_with(".lm_head");
 }
+
+// A name for the matrix that loaders make of the modules of this weight and of others, such as q_proj, k_proj and
+// v_proj of one layer; "": it is joined with none. Weights of one whole have one name.
+[[nodiscard]] std::string joined_module(std::string_view weight);
+// A name for the weights that loaders want in one scheme: the whole, or all experts of a layer; "": its scheme is its
+// own.
+[[nodiscard]] std::string one_scheme_module(std::string_view weight);
+
+// The first of several names in quotes, and how many others there are: "a.weight" and 3 more.
+[[nodiscard]] std::string first_of(std::string_view name, std::size_t others);
 
 }  // namespace tensorcast::quantized

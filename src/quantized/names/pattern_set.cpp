@@ -38,18 +38,9 @@ struct PatternSet::Part {
 };
 
 std::string pattern_of_glob(std::string_view glob) {
-  std::string pattern;
-  for (const char c : glob) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (c == '*' || c == '?') {
-      pattern += c == '*' ? ".*" : ".";
-    } else if (is_plain || static_cast<unsigned char>(c) >= 128) {
-      pattern += c;
-    } else {
-      pattern += '\\';
-      pattern += c;
-    }
-  }
+  std::string pattern = re2::RE2::QuoteMeta(glob);
+  re2::RE2::GlobalReplace(&pattern, R"(\\\*)", ".*");
+  re2::RE2::GlobalReplace(&pattern, R"(\\\?)", ".");
   return pattern + "$";
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "dtype/errors.hpp"
 #include "tensorcast/file.hpp"
@@ -18,78 +19,31 @@ constexpr std::array<std::string_view, 11> kind_names = {"embedding",   "attenti
                                                          "router",      "norm",      "head",         "convolution",
                                                          "state-space", "scale",     "other"};
 
-struct Clue {
+struct Clues {
   TensorKind kind;
-  std::string_view part;  // of the name, in lower case; a leading or trailing '.' also matches an end of the name
+  // Parts of names in lower case, between spaces; a leading or trailing '.' also matches an end of the name.
+  std::string_view parts;
 };
 
 // The first clue that a name has decides, so that "self_attn.q_norm" is a norm and "experts.0.w1" is not "w1".
-constexpr Clue clues[] = {
-    {TensorKind::scale, "_scale_inv."},
-    {TensorKind::scale, "_scale."},
-    {TensorKind::scale, "_scales."},
-    {TensorKind::scale, "_scale_2."},
-    {TensorKind::scale, "_global_scale."},
-    {TensorKind::scale, ".scale."},
-    {TensorKind::scale, ".scales."},
-    {TensorKind::scale, ".scale_weight."},
-    {TensorKind::scale, ".scale_input."},
-    {TensorKind::scale, ".qzeros."},
-    {TensorKind::scale, "zero_point"},
-    {TensorKind::state_space, ".a_log."},
-    {TensorKind::state_space, ".a_logs."},
-    {TensorKind::state_space, ".ssm_a."},
-    {TensorKind::state_space, "conv1d."},
-    {TensorKind::state_space, ".dt_bias."},
-    {TensorKind::head, ".lm_head."},
-    {TensorKind::head, ".embed_out."},
-    {TensorKind::head, ".cls.predictions."},
-    {TensorKind::head, ".cls.seq_relationship."},
-    {TensorKind::head, ".classifier."},
-    {TensorKind::head, ".score."},
-    {TensorKind::head, ".qa_outputs."},
-    {TensorKind::head, ".output_projection."},
-    {TensorKind::norm, "norm"},
-    {TensorKind::norm, ".ln_"},
-    {TensorKind::norm, ".ln."},
-    {TensorKind::norm, ".ln1."},
-    {TensorKind::norm, ".ln2."},
-    {TensorKind::norm, ".layer_scale"},
-    {TensorKind::embedding, "embed"},
-    {TensorKind::embedding, "_embd."},
-    {TensorKind::embedding, ".wte."},
-    {TensorKind::embedding, ".wpe."},
-    {TensorKind::embedding, ".shared.weight."},
-    {TensorKind::embedding, ".relative_attention_bias."},
-    {TensorKind::embedding, ".relative_position"},
+constexpr Clues clues[] = {
+    {TensorKind::scale,
+     "_scale_inv. _scale. _scales. _scale_2. _global_scale. .scale. .scales. .scale_weight. .scale_input. "
+     ".qzeros. zero_point"},
+    {TensorKind::state_space, ".a_log. .a_logs. .ssm_a. conv1d. .dt_bias."},
+    {TensorKind::head,
+     ".lm_head. .embed_out. .cls.predictions. .cls.seq_relationship. .classifier. .score. .qa_outputs. "
+     ".output_projection."},
+    {TensorKind::norm, "norm .ln_ .ln. .ln1. .ln2. .layer_scale"},
+    {TensorKind::embedding, "embed _embd. .wte. .wpe. .shared.weight. .relative_attention_bias. .relative_position"},
     {TensorKind::router, ".router."},
     {TensorKind::feed_forward, ".ffn_gate.weight."},  // of GGUF; its routers are ffn_gate_inp
-    {TensorKind::router, ".gate.weight."},
-    {TensorKind::router, ".gate.wg."},
-    {TensorKind::router, ".ffn_gate_inp"},
-    {TensorKind::router, ".gate.e_score_correction_bias."},
-    {TensorKind::router, "_gate.weight."},
+    {TensorKind::router, ".gate.weight. .gate.wg. .ffn_gate_inp .gate.e_score_correction_bias. _gate.weight."},
     {TensorKind::expert, "expert"},
-    {TensorKind::attention, "attn"},
-    {TensorKind::attention, "attention"},
-    {TensorKind::attention, ".q_proj."},
-    {TensorKind::attention, ".k_proj."},
-    {TensorKind::attention, ".v_proj."},
-    {TensorKind::attention, ".o_proj."},
-    {TensorKind::attention, "_attn"},
-    {TensorKind::feed_forward, "mlp"},
-    {TensorKind::feed_forward, "feed_forward"},
-    {TensorKind::feed_forward, "feedforward"},
-    {TensorKind::feed_forward, "densereludense"},
-    {TensorKind::feed_forward, ".ffn"},
-    {TensorKind::feed_forward, ".ff."},
-    {TensorKind::feed_forward, ".fc1."},
-    {TensorKind::feed_forward, ".fc2."},
-    {TensorKind::feed_forward, ".intermediate."},
-    {TensorKind::feed_forward, ".output.dense."},
-    {TensorKind::feed_forward, ".up_proj."},
-    {TensorKind::feed_forward, ".gate_proj."},
-    {TensorKind::feed_forward, ".down_proj."},
+    {TensorKind::attention, "attn attention .q_proj. .k_proj. .v_proj. .o_proj. _attn"},
+    {TensorKind::feed_forward,
+     "mlp feed_forward feedforward densereludense .ffn .ff. .fc1. .fc2. .intermediate. .output.dense. .up_proj. "
+     ".gate_proj. .down_proj."},
     {TensorKind::convolution, "conv"},
 };
 
@@ -134,9 +88,12 @@ TensorKind tensor_kind(std::string_view tensor, std::size_t rank) noexcept {
   buffer[size++] = '.';
   const std::string_view name(buffer.data(), size);
   if (name == ".output.weight." || name == ".head.weight.") return TensorKind::head;
-  for (const Clue& clue : clues) {
-    if (name.find(clue.part) == std::string_view::npos) continue;
-    return is_kernel(clue.kind, name, rank) ? TensorKind::convolution : clue.kind;
+  for (const auto& [kind, parts] : clues) {
+    const auto is_part = [&](const auto& part) {
+      return name.find(std::string_view(part.begin(), part.end())) != std::string_view::npos;
+    };
+    if (std::ranges::none_of(std::views::split(parts, ' '), is_part)) continue;
+    return is_kernel(kind, name, rank) ? TensorKind::convolution : kind;
   }
   return rank >= 3 ? TensorKind::convolution : TensorKind::other;
 }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -61,11 +61,7 @@ bool is_number(std::string_view text) {
 
 std::vector<std::string_view> words_of(std::string_view module) {
   std::vector<std::string_view> words;
-  for (std::size_t begin = 0; begin <= module.size();) {
-    const std::size_t end = std::min(module.find('.', begin), module.size());
-    words.push_back(module.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (const auto word : std::views::split(module, '.')) words.emplace_back(word.begin(), word.end());
   return words;
 }
 

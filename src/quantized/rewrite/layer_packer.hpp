@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,24 +40,25 @@ class LayerPacker {
   [[nodiscard]] Result<void> read(std::size_t tensor, std::uint64_t offset, std::span<std::byte> out);
 
  private:
-  [[nodiscard]] Result<void> read_codes(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  // Makes bytes_ of a tensor: all, or those around `offset`.
+  [[nodiscard]] Result<void> make(const WrittenTensor& written, std::uint64_t offset);
+  [[nodiscard]] Result<void> make_codes(DType stored, std::uint64_t offset);
+  [[nodiscard]] Result<void> make_scales(DType stored, std::uint64_t offset);
   // Whole rows; a spelling may store float32 scales in 16 bits.
   [[nodiscard]] Result<void> read_scale_rows(DType stored, std::uint64_t row, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_tiles(std::uint64_t offset, std::span<std::byte> out);
-  [[nodiscard]] Result<void> read_zero_points(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> make_tiles(std::uint64_t offset);
+  [[nodiscard]] Result<void> make_zero_points(DType stored);
   // Of spellings that have the transpose.
-  [[nodiscard]] Result<void> read_column_codes(std::uint64_t offset, std::span<std::byte> out);
   [[nodiscard]] Result<void> make_column_codes(std::uint64_t offset);
-  [[nodiscard]] Result<void> read_column_scales(DType stored, std::uint64_t offset, std::span<std::byte> out);
+  [[nodiscard]] Result<void> make_column_scales(DType stored);
 
   const LayerContent& content_;
   const WrittenLayer& written_;
   LayerCodes& codes_;
-  std::vector<std::byte> rows_, packed_, scales_, tiles_;
-  std::vector<std::byte> zero_points_, column_scales_;  // all of them
-  std::vector<std::byte> band_;                         // codes in columns
-  std::uint64_t band_begin_ = 0;
+  std::vector<std::byte> rows_, scales_;
+  std::optional<std::size_t> made_;  // the tensor of bytes_
+  std::uint64_t begin_ = 0;          // of bytes_ in it
+  std::vector<std::byte> bytes_;
 };
 
 // Packs whole rows of codes, of `columns` codes each, as `coding` has them: a stream or high_nibble_first, in rows of

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <vector>
 
-#include "block/encode/saturation.hpp"
+#include "block/format/code_packing.hpp"
 #include "cast/parallel.hpp"
+#include "dtype/dtype_table.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -15,6 +14,36 @@ namespace tensorcast::quantized {
 namespace {
 
 constexpr std::uint64_t part_elements = std::uint64_t{1} << 16;  // numbers and decoded ones fit the second-level cache
+
+// Counts the elements of whole rows that became the largest or lowest code and are larger than it means. `codes`: as
+// QuantizedTensor::codes. Not of GGUF.
+std::uint64_t count_saturated(const BlockCoding& coding, std::span<const std::byte> codes, std::size_t columns,
+                              std::span<const float> numbers, std::span<const float> decoded) {
+  // The codes of the largest and of the lowest number, as they are stored: uint8 has half of the range added.
+  const unsigned sign = 1u << (coding.bits - 1);
+  unsigned highest = coding.element == DType::uint8 ? 2 * sign - 1 : sign - 1;
+  unsigned lowest = coding.element == DType::uint8 ? 0 : sign;
+  if (!is_integer(coding.element)) {
+    highest = static_cast<unsigned>(row(coding.element).format.largest_code());
+    lowest = highest | sign;
+  }
+  const std::size_t rows = numbers.size() / columns, row_bytes = codes.size() / rows;
+  std::vector<std::uint8_t> row_codes(columns);
+  std::uint64_t saturated = 0;
+  for (std::size_t i = 0; i < rows; ++i) {
+    block::unpack_stream(coding.bits, codes.data() + i * row_bytes, row_codes);
+    const float* const x = numbers.data() + i * columns;
+    const float* const y = decoded.data() + i * columns;
+    std::uint32_t count = 0;  // without branches, which vectors need
+    for (std::size_t j = 0; j < columns; ++j) {
+      const unsigned at_end =
+          static_cast<unsigned>(row_codes[j] == highest) | static_cast<unsigned>(row_codes[j] == lowest);
+      count += at_end & static_cast<unsigned>(std::fabs(x[j]) > std::fabs(y[j]));
+    }
+    saturated += count;
+  }
+  return saturated;
+}
 
 }  // namespace
 
@@ -28,8 +57,8 @@ Result<RecoveredRows> recover(const BlockTensor& made, std::uint64_t first, cons
   const auto columns = static_cast<std::size_t>(made.shape.back());
   const auto all_rows = TRY(element_count(made.shape)) / columns;
   const std::size_t row_bytes = codes.size() / all_rows, count = numbers.size() / columns;
-  rows.saturated = block::count_saturated(made.coding, codes.subspan(first * row_bytes, count * row_bytes), columns,
-                                          numbers, rows.numbers);
+  rows.saturated =
+      count_saturated(made.coding, codes.subspan(first * row_bytes, count * row_bytes), columns, numbers, rows.numbers);
   return rows;
 }
 

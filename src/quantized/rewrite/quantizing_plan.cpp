@@ -14,7 +14,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "quantized/layer/hadamard.hpp"
-#include "quantized/names/joined_modules.hpp"
+#include "quantized/names/module_name.hpp"
 #include "quantized/rewrite/target_options.hpp"
 
 namespace tensorcast::quantized {

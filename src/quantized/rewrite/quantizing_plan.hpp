@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "quantized/rewrite/respelling.hpp"
 #include "tensorcast/block.hpp"

@@ -182,9 +182,9 @@ Result<std::unique_ptr<RespelledCodes>> RespelledCodes::create(PartReader reader
 }
 
 Result<void> RespelledCodes::check() {
+  constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20, unit = 32;
   const BlockCoding& coding = reader_.layer().coding;
-  if (is_in_columns(coding)) return check_columns();
-  const formats::TensorInfo& codes = reader_.info(0);
+  TRY(LayerDecoder::create(reader_.layer(), reader_.parts()));  // which checks all sizes
   if (coding.packing == BlockPacking::gguf) {
     gguf_ = float4_block(content_.scheme);
     if (gguf_ == nullptr || content_.columns() % gguf_->size.elements != 0) {
@@ -192,51 +192,22 @@ Result<void> RespelledCodes::check() {
     }
     row_bytes_ = content_.columns() / gguf_->size.elements * gguf_->size.bytes;
   } else {
-    row_bytes_ = code_layout(coding, bit_width(codes.dtype), 1, content_.columns()).row_bytes;
     const std::optional<std::size_t> part = reader_.find(PartRole::scales);
     if (!part) return reader_.wrong(0, "it has no scales");
     scales_ = *part;
-    const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
-    const std::uint64_t wanted = coding.swizzled ? block::scales_in_tiles(rows, columns) : rows * columns;
-    const formats::TensorInfo& scales = reader_.info(scales_);
-    if (scales.count != wanted ||
-        scales.bytes * 8 != wanted * static_cast<std::uint64_t>(bit_width(content_.scales()))) {
-      return reader_.wrong(scales_, fmt::format("it has {} elements, and its weight needs {}", scales.count, wanted));
-    }
+    row_bytes_ = code_layout(coding, bit_width(reader_.info(0).dtype), 1, content_.columns()).row_bytes;
   }
-  if (codes.bytes != row_bytes_ * content_.rows()) {
-    return reader_.wrong(
-        0, fmt::format("it has {} bytes, and its weight needs {}", codes.bytes, row_bytes_ * content_.rows()));
+  if (is_in_columns(coding)) {
+    if (!reader_.find(PartRole::zero_points)) return reader_.wrong(0, "it has no zero points");
+    const std::uint64_t outputs = content_.rows();
+    row_bytes_ = code_layout(coding, 32, content_.columns(), outputs).row_bytes;
+    const std::uint64_t unit_bytes = code_layout(coding, 32, content_.columns(), unit).matrix_bytes;
+    width_ = std::clamp(window_bytes / std::max<std::uint64_t>(unit_bytes, 1) * unit, unit,
+                        std::max(ceil_div(outputs, unit) * unit, unit));
   }
   if (change_.kind == ScaleChange::Kind::none) return {};
   const std::size_t count = change_.exponents.size();
   if (count != 1 && count != content_.matrices()) return reader_.wrong(0, "its scales change in an unknown way");
-  return {};
-}
-
-Result<void> RespelledCodes::check_columns() {
-  constexpr std::uint64_t window_bytes = std::uint64_t{16} << 20, unit = 32;
-  const BlockCoding& coding = reader_.layer().coding;
-  const bool is_known = content_.shape.size() == 2 && content_.block_rows == 1 && content_.coding.bits == coding.bits &&
-                        coding.bits >= 2 && coding.bits <= 8 &&
-                        (coding.packing != BlockPacking::awq || coding.bits == 4);
-  if (!is_known) return reader_.wrong(0, "its codes do not lie in columns");
-  const std::uint64_t outputs = content_.rows(), inputs = content_.columns(), groups = content_.grid_columns();
-  const auto bits = static_cast<std::uint64_t>(content_.coding.bits);
-  const std::optional<std::size_t> scales = reader_.find(PartRole::scales), zeros = reader_.find(PartRole::zero_points);
-  if (!scales || !zeros) return reader_.wrong(0, "it has no scales or no zero points");
-  scales_ = *scales;
-  const block::CodeMatrices all = code_layout(coding, 32, inputs, outputs);
-  row_bytes_ = all.row_bytes;
-  const std::uint64_t scale_bytes = outputs * groups * static_cast<std::uint64_t>(bit_width(content_.scales())) / 8;
-  if (outputs * bits % unit != 0 || inputs * bits % unit != 0 || reader_.info(0).bytes != all.matrix_bytes ||
-      reader_.info(*zeros).bytes != zero_layout(coding, groups, outputs).matrix_bytes ||
-      reader_.info(*scales).bytes != scale_bytes) {
-    return reader_.wrong(0, "codes, zero points and scales do not have the sizes of their weight");
-  }
-  if (all.matrix_bytes == 0) return {};
-  width_ = std::clamp(window_bytes / code_layout(coding, 32, inputs, unit).matrix_bytes * unit, unit,
-                      ceil_div(outputs, unit) * unit);
   return {};
 }
 
@@ -313,13 +284,10 @@ Result<void> RespelledCodes::codes(std::uint64_t first_row, std::span<std::byte>
 Result<void> RespelledCodes::zero_points(std::uint64_t first_row, std::span<std::byte> out) {
   const std::size_t part = *reader_.find(PartRole::zero_points);
   const std::uint64_t first = first_row * content_.grid_columns();
-  if (reader_.info(part).dtype == DType::int32) {
+  if (reader_.info(part).dtype != DType::int8) {
     if (zeros_.empty()) TRY(unpack_zeros(part));
     std::copy_n(zeros_.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
     return {};
-  }
-  if (reader_.info(part).dtype != DType::int8) {
-    return of_tensor(reader_.info(part).name, unsupported("zero points of this type get no other spelling"));
   }
   TRY(reader_.bytes(part, first, out));
   return check_range(part, first, out);
@@ -331,9 +299,6 @@ Result<void> RespelledCodes::unpack_zeros(std::size_t part) {
   const bool in_columns = is_in_columns(coding);
   const std::uint64_t rows = content_.grid_rows(), columns = content_.grid_columns();
   block::CodeMatrices packed = in_columns ? zero_layout(coding, columns, rows) : zero_layout(coding, rows, columns);
-  if (reader_.info(part).bytes != packed.matrix_bytes) {
-    return reader_.wrong(part, "it has other zero points than its weight needs");
-  }
   std::vector<std::byte> words(packed.matrix_bytes), zeros(rows * columns);
   TRY(reader_.bytes(part, 0, words));
   packed.data = words.data();

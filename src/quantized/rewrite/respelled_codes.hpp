@@ -50,7 +50,6 @@ class RespelledCodes final : public LayerCodes {
   RespelledCodes(PartReader reader, LayerContent content, ScaleChange change)
       : reader_(std::move(reader)), content_(std::move(content)), change_(std::move(change)) {}
   [[nodiscard]] Result<void> check();
-  [[nodiscard]] Result<void> check_columns();
   // Reads the columns of words that have the output `row`.
   [[nodiscard]] Result<void> load_columns(std::uint64_t row);
   [[nodiscard]] Result<void> codes_of_columns(std::uint64_t first_row, std::span<std::byte> out);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "dtype/error_places.hpp"
@@ -14,7 +13,7 @@
 #include "dtype/try.hpp"
 #include "quantized/layer/part_reader.hpp"
 #include "quantized/layout/config.hpp"
-#include "quantized/names/first_of.hpp"
+#include "quantized/names/module_name.hpp"
 #include "quantized/rewrite/scale_checks.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/spelling.hpp"
@@ -100,7 +99,7 @@ class RespellingPlanner {
     plan.becomes.beside_mxfp4 = beside_mxfp4_;
     plan.becomes.dynamic_activations = dynamic_ && layer.scheme.starts_with("fp8");
     std::vector<float> globals;
-    TRY(read_globals(layer, globals));
+    if (const auto tensor = layer.find(PartRole::global_scale)) globals = TRY(read_floats(*tensor));
     TRY(change_scales(layer, plan, globals));
     const std::optional<std::size_t> input_scale = find_input_scale(layer);
     if (input_scale) plan.becomes.input_scale = global_kind(layer.coding);
@@ -140,22 +139,17 @@ class RespellingPlanner {
     return error;
   }
 
-  Result<void> read_globals(const Layer& layer, std::vector<float>& globals) {
-    const std::optional<std::size_t> tensor = layer.find(PartRole::global_scale);
-    if (!tensor) return {};
-    return read_floats(*tensor, globals);
-  }
-
-  Result<void> read_floats(std::size_t tensor, std::vector<float>& numbers) {
+  Result<std::vector<float>> read_floats(std::size_t tensor) {
     const formats::TensorInfo& info = tensors_[tensor];
     constexpr std::uint64_t most = std::uint64_t{1} << 20;
     if (!is_plain_float(info.dtype) || info.count > most) {
       return refused("a scale of a whole tensor is a number of 16 or 32 bits", info.name);
     }
-    numbers.resize(info.count);
+    std::vector<float> numbers(info.count);
     std::vector<std::byte> bytes(info.bytes);
     TRY(reader_.read(tensor, 0, bytes));
-    return to_float(info.dtype, bytes, numbers);
+    TRY(to_float(info.dtype, bytes, numbers));
+    return numbers;
   }
 
   // MXFP4 where the spelling has NVFP4 only, and back.
@@ -262,8 +256,7 @@ class RespellingPlanner {
         constant = bytes_of(numbers);
       } else if (tensor.role == PartRole::activations) {
         source = input_scale;
-        std::vector<float> numbers;
-        TRY(read_floats(*input_scale, numbers));
+        std::vector<float> numbers = TRY(read_floats(*input_scale));
         const bool was = plan.becomes.input_scale == GlobalScale::divisor;
         const std::string& name = tensors_[*input_scale].name;
         if (was != divides && !invert(numbers, name, true, false)) return refused(no_reciprocal, name);

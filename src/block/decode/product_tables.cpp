@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "block/decode/float8_products.hpp"
+#include "block/decode/product_tables.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "block/convert_numbers.hpp"
 #include "dtype/dtype_table.hpp"
@@ -11,7 +10,8 @@
 namespace tensorcast::block {
 namespace {
 
-constexpr std::size_t half_codes = 16;
+constexpr std::size_t half_codes = 16, nibble_codes = 16;
+constexpr std::size_t tables_of_step = kernels::run_step / nibble_codes;
 
 }  // namespace
 
@@ -58,6 +58,25 @@ void Float8Products::fill(Kept& kept) const noexcept {
     const auto half = static_cast<unsigned>(i);
     table.high_of_high[i] = static_cast<std::uint8_t>(first + (half % 8 - 1) * step_ + half / 8 * 128);
   }
+}
+
+NibbleProducts::NibbleProducts(const kernels::Ops& ops, std::span<const float> numbers)
+    : ops_(ops.look_up_nibbles == nullptr ? nullptr : &ops) {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = numbers[i % nibble_codes];
+}
+
+const std::uint16_t* NibbleProducts::make(DType to, const kernels::RunParameters& runs, std::size_t count) {
+  const std::size_t made = (count + tables_of_step - 1) / tables_of_step * tables_of_step;
+  if (tables_.size() < made * nibble_codes) tables_.resize(made * nibble_codes);
+  const kernels::ScaleRunsFn scale = ops_->find_scale_runs(DType::float32, to, nibble_codes);
+  const auto* const numbers = reinterpret_cast<const std::byte*>(numbers_.data());
+  for (std::size_t done = 0; done < made; done += at_once) {
+    const auto from = [done](const float* all) { return all == nullptr ? nullptr : all + done; };
+    const kernels::RunParameters by{from(runs.scales), from(runs.zeros), from(runs.biases)};
+    scale(numbers, reinterpret_cast<std::byte*>(&tables_[done * nibble_codes]),
+          std::min(at_once, made - done) * nibble_codes, by);
+  }
+  return tables_.data();
 }
 
 }  // namespace tensorcast::block
