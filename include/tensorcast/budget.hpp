@@ -20,6 +20,8 @@ struct BudgetWeight {
   std::string name = {};
   std::uint64_t count = 0;  // elements
   std::vector<SchemeFit> candidates = {};
+  // For each candidate whether a rule names another scheme; its `problem` says so, too. Empty: for none.
+  std::vector<bool> ruled_out = {};
 };
 
 // Returns the candidate of each weight, so that the sum of squared errors is small and the bits of all elements are at

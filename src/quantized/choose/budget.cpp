@@ -10,14 +10,11 @@
 #include "dtype/errors.hpp"
 #include "dtype/guarded.hpp"
 #include "quantized/choose/scheme_choice.hpp"
-#include "quantized/choose/weight_budget.hpp"
 #include "quantized/names/module_name.hpp"
 
 namespace tensorcast {
 inline namespace TENSORCAST_ABI {
 namespace {
-
-using file_conversion::not_offered;
 
 // The sizes and errors of weights that get one candidate together.
 std::vector<std::optional<file_conversion::SchemeCost>> costs_of(std::span<const BudgetWeight> weights,
@@ -41,10 +38,13 @@ std::vector<std::optional<file_conversion::SchemeCost>> costs_of(std::span<const
 Error unusable(std::span<const BudgetWeight> weights, const std::vector<std::size_t>& members) {
   bool is_by_rules = false;
   for (const std::size_t member : members) {
-    for (const SchemeFit& fit : weights[member].candidates) {
-      is_by_rules = is_by_rules || fit.problem == not_offered;
-      if (fit.problem.empty() || fit.problem == not_offered) continue;
-      return of_tensor(weights[member].name, invalid("no candidate can be used for it: " + fit.problem));
+    const BudgetWeight& weight = weights[member];
+    for (std::size_t c = 0; c < weight.candidates.size(); ++c) {
+      const bool is_ruled_out = c < weight.ruled_out.size() && weight.ruled_out[c];
+      is_by_rules = is_by_rules || is_ruled_out;
+      const std::string& problem = weight.candidates[c].problem;
+      if (problem.empty() || is_ruled_out) continue;
+      return of_tensor(weight.name, invalid("no candidate can be used for it: " + problem));
     }
   }
   return of_tensor(

@@ -166,8 +166,9 @@ class BudgetChoice {
     std::vector<FittedScheme> fitted;
     std::vector<double> bits;
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
-      if (!may_have(weight, c)) {
-        fitted.push_back({candidates_[c], unsupported(not_offered)});
+      measured.ruled_out.push_back(!may_have(weight, c));
+      if (measured.ruled_out.back()) {
+        fitted.push_back({candidates_[c], unsupported("rules name another scheme")});
         bits.push_back(0.0);
         continue;
       }

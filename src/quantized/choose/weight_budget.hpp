@@ -12,9 +12,6 @@
 
 namespace tensorcast::file_conversion {
 
-// The problem of a candidate that a weight cannot have, as rules name another scheme for it.
-inline constexpr const char* not_offered = "rules name another scheme";
-
 // Choices for models of a folder, which an interrupted conversion keeps, so that the next run measures nothing.
 struct MadeChoice {
   struct Weight {
