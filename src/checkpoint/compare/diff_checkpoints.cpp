@@ -200,7 +200,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
     if (b.written[i]) in_b.emplace(b.names[i], i);
   }
   const auto chosen = [&](const std::string& name) {
-    return request.include.empty() || include.first_match(name) < include.size();
+    return request.include.empty() || include.matches(name);
   };
 
   DiffOutcome outcome;

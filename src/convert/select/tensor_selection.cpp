@@ -150,10 +150,9 @@ Result<Decision> Selection::decide(const TensorInfo& tensor, bool optimizer_stat
   const ConvertRequest& request = *request_;
   const bool has_scheme = chooses_schemes(request);
   const std::size_t rule = first_rule(tensor);
-  const std::size_t include = include_.first_match(tensor.name);
-  const std::size_t exclude = exclude_.first_match(tensor.name);
-  if (exclude < exclude_.size()) return Decision{.reason = {TypeReason::excluded}, .included = false};
-  if (include_.size() != 0 && include == include_.size()) {
+  const bool included = include_.matches(tensor.name);
+  if (exclude_.matches(tensor.name)) return Decision{.reason = {TypeReason::excluded}, .included = false};
+  if (include_.size() != 0 && !included) {
     return Decision{.reason = {TypeReason::not_included}, .included = false};
   }
   if (rule < rules_.size()) return by_rule(rule, tensor);

@@ -43,7 +43,7 @@ class Selection {
   // The array of a format without names is converted whatever its type. Errors: unsupported (a rule for a tensor that
   // cannot be converted).
   [[nodiscard]] Result<Decision> decide(const formats::TensorInfo& tensor, bool optimizer_state);
-  [[nodiscard]] bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
+  [[nodiscard]] bool excludes(const std::string& name) { return exclude_.matches(name); }
   // Errors: invalid_argument, naming a pattern that has matched nothing so far.
   [[nodiscard]] Result<void> check_all_matched() const;
 
