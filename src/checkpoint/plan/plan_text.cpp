@@ -365,7 +365,7 @@ std::string plan_text(const CheckpointPlan& plan) {
   append_list(text, "empty_folders", plan.empty_folders,
               [&](const std::string& folder) { text += json_quoted(folder); });
   if (!plan.descriptions.empty()) {
-    append_list(text, "descriptions", plan.descriptions, [&](const PlannedDescription& file) {
+    append_list(text, "descriptions", plan.descriptions, [&](const DigestedFile& file) {
       text += OrderedJson{{"file", file.name}, {"sha256", file.sha256}}.dump();
     });
   }

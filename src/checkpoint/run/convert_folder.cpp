@@ -232,12 +232,6 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
   return checkpoint::finish(plan, sums, folder, attesting);
 }
 
-std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
-  std::vector<std::size_t> all(plan.shards.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  return all;
-}
-
 // Plans, with what an unfinished conversion into the same folder has chosen within the same budget.
 Result<CheckpointPlan> plan_for(const ConvertRequest& request) {
   if (request.budget == 0.0) return checkpoint::make_checkpoint_plan(request);
@@ -256,7 +250,7 @@ bool is_of_data(const Error& error) {
 Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request, checkpoint::Attesting* attesting = nullptr) {
   const CheckpointPlan plan = TRY(plan_for(request));
   if (request.dry_run) {
-    ConvertOutcome outcome = outcome_of(plan);
+    ConvertOutcome outcome = outcome_of(plan, all_shards(plan));
     outcome.warnings = plan.warnings;
     const std::string output = WorkFolder::folder_of_output(request.output);
     TRY(check_folder(request, plan, output));
@@ -338,7 +332,7 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
     }
     const CheckpointPlan plan = TRY(plan_for(request));
     const bool resumed = TRY(begin(request, plan)).resumed;
-    ConvertOutcome outcome = outcome_of(plan);
+    ConvertOutcome outcome = outcome_of(plan, all_shards(plan));
     outcome.warnings = plan.warnings;
     outcome.resumed = resumed;
     return outcome;

@@ -68,7 +68,7 @@ class Finishing {
  private:
   // Layers were decoded by what these files said.
   [[nodiscard]] Result<void> check_descriptions() const {
-    for (const PlannedDescription& file : plan_.descriptions) {
+    for (const DigestedFile& file : plan_.descriptions) {
       unsigned mode = 0;
       const std::string text = TRY(read_source_text(plan_, file.name, max_config_bytes, mode));
       if (io::sha256_of(text) != file.sha256) return changed_since_planned(plan_.source + "/" + file.name);

@@ -13,6 +13,11 @@
 
 namespace tensorcast::checkpoint {
 
+struct DigestedFile {
+  std::string name;    // relative to its folder
+  std::string sha256;  // 64 hexadecimal digits
+};
+
 // A complete file, opened for reads of ranges. Thread-safe.
 class StoredFile {
  public:
