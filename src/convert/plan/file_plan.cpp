@@ -13,7 +13,6 @@
 #include "convert/plan/loader_limits.hpp"
 #include "convert/plan/plan_checks.hpp"
 #include "convert/plan/respelled_plan.hpp"
-#include "convert/select/optimizer_state.hpp"
 #include "convert/select/output_names.hpp"
 #include "convert/select/pattern_list.hpp"
 #include "convert/select/renamed_modules.hpp"
