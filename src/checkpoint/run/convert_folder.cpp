@@ -2,7 +2,6 @@
 // The steps of a conversion, one by one or all together.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <optional>
@@ -200,13 +199,6 @@ Result<DoneShards> run_shards(const checkpoint::ShardJob& job, const std::vector
   return all;
 }
 
-std::string missing_shards(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > most ? text + ", ..." : text;
-}
-
 // Finishes a plan all of whose shards are done. `folder` is locked for this process alone.
 Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, WorkFolder& folder,
                          checkpoint::Attesting* attesting = nullptr) {
@@ -222,7 +214,7 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
   }
   if (!missing.empty()) {
     return in_file(folder.output(), invalid(fmt::format("{} of {} shards are not converted yet: {}", missing.size(),
-                                                        plan.shards.size(), missing_shards(missing)),
+                                                        plan.shards.size(), checkpoint::first_names(missing)),
                                             "`tcast run-shard` converts them"));
   }
   if (attesting != nullptr) {
