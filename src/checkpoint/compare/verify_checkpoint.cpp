@@ -13,7 +13,6 @@
 #include "checkpoint/compare/compare_model.hpp"
 #include "checkpoint/compare/config_check.hpp"
 #include "checkpoint/compare/differences.hpp"
-#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
 #include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/source/tensor_set.hpp"

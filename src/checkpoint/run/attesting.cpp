@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/source/source.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/folder.hpp"
@@ -36,13 +37,6 @@ std::string folder_of_path(const std::string& path) {
   return folder;
 }
 
-void add_new(const std::vector<std::string>& from, std::vector<std::string>& to) {
-  for (const std::string& each : from) {
-    if (std::ranges::find(to, each) == to.end()) to.push_back(each);
-  }
-  std::ranges::sort(to);
-}
-
 // The file that keeps the hash of an input.
 std::string kept_digest(const std::string& name, const StoredFile& file) {
   return ".tcast/shards/input-" + io::sha256_of(fmt::format("{}\n{}\n{}", name, file.size(), file.version()));
@@ -62,7 +56,8 @@ Result<std::unique_ptr<StoredFile>> open_at(const std::string& path) {
 
 Result<DigestedFile> digest_of(const std::string& path) {
   const std::unique_ptr<StoredFile> file = TRY(open_at(path));
-  return DigestedFile{.name = last_component(path), .sha256 = TRY(sha256_of_file(*file))};
+  std::string sha256 = TRY(sha256_of_file(*file));
+  return DigestedFile{.name = last_component(path), .sha256 = std::move(sha256)};
 }
 
 Result<void> Attesting::check() const {
@@ -109,8 +104,8 @@ void Attesting::add_recipes(const formats::Metadata& metadata) {
   std::optional<file_conversion::ConversionRecord> record;
   file_conversion::add_record(metadata, record);
   if (!record) return;
-  add_new(record->recipes, recipes_);
-  add_new(record->layouts, layouts_);
+  recipes_.insert(record->recipes.begin(), record->recipes.end());
+  layouts_.insert(record->layouts.begin(), record->layouts.end());
 }
 
 std::string Attesting::text(std::vector<DigestedFile> outputs, const std::string& output_format) const {
@@ -119,8 +114,8 @@ std::string Attesting::text(std::vector<DigestedFile> outputs, const std::string
                       .importance = importance_,
                       .version = std::string(version()),
                       .request = request_,
-                      .recipes = recipes_,
-                      .layouts = layouts_};
+                      .recipes = {recipes_.begin(), recipes_.end()},
+                      .layouts = {layouts_.begin(), layouts_.end()}};
   std::ranges::sort(statement.outputs, {}, &DigestedFile::name);
   std::ranges::sort(statement.inputs, {}, &DigestedFile::name);
   statement.request.output_format = output_format;

@@ -4,10 +4,10 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/work_folder.hpp"
 #include "checkpoint/store/stored_file.hpp"
 
@@ -54,7 +54,7 @@ class Attesting {
   const std::string& path_;
   std::vector<DigestedFile> inputs_;
   std::optional<DigestedFile> importance_;
-  std::vector<std::string> recipes_, layouts_;
+  std::set<std::string> recipes_, layouts_;
 };
 
 }  // namespace tensorcast::checkpoint

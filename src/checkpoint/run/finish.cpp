@@ -176,14 +176,7 @@ std::string sums_line(const std::string& sha256, const std::string& name) {
   if (name.find_first_of("\\\n\r") == std::string::npos) return fmt::format("{}  {}\n", sha256, name);
   std::string escaped;
   for (const char c : name) {
-    if (c == '\\')
-      escaped += "\\\\";
-    else if (c == '\n')
-      escaped += "\\n";
-    else if (c == '\r')
-      escaped += "\\r";
-    else
-      escaped += c;
+    escaped += c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : std::string(1, c);
   }
   return fmt::format("\\{}  {}\n", sha256, escaped);
 }

@@ -55,9 +55,7 @@ bool is_folder(const std::string& path) noexcept {
   return is_local(path) ? local::is_folder(path) : remote::is_folder(path);
 }
 
-bool is_file(const std::string& path) noexcept {
-  return is_local(path) ? local::is_file(path) : remote::file_bytes(path).has_value();
-}
+bool is_file(const std::string& path) noexcept { return file_bytes(path).has_value(); }
 
 bool has_folder_above(const std::string& path) noexcept {
   const std::string above = folder_of(path);

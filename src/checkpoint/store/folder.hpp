@@ -121,7 +121,7 @@ struct Listing {
 [[nodiscard]] bool is_file(const std::string& path) noexcept;
 // Reports whether a folder can be made without those above: they exist, or need not.
 [[nodiscard]] bool has_folder_above(const std::string& path) noexcept;
-[[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept;  // nullopt: it is no file
 // The space that the file system of `path`, or of its nearest folder that exists, has left; UINT64_MAX if unknown.
 [[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;
 // Opens `name` in `folder`. A symbolic link must lead to a file in the folder, or, in a snapshot of Hugging Face's

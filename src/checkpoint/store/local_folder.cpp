@@ -261,12 +261,8 @@ bool is_folder(const std::string& path) noexcept {
   return io::check_path(path) && fs::is_directory(path, ignored);
 }
 
-bool is_file(const std::string& path) noexcept {
-  std::error_code ignored;
-  return io::check_path(path) && fs::is_regular_file(path, ignored);
-}
-
 std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept {
+  if (!io::check_path(path)) return std::nullopt;
   std::error_code status;
   const std::uint64_t bytes = fs::file_size(path, status);
   return status ? std::nullopt : std::optional(bytes);
