@@ -12,7 +12,6 @@
 #include "convert/plan/conversion_json.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/version.hpp"

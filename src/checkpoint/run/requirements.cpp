@@ -6,7 +6,6 @@
 
 #include "checkpoint/run/run_shards.hpp"
 #include "checkpoint/source/shard_file.hpp"
-#include "checkpoint/store/file_name.hpp"
 #include "convert/run/aligned_buffer.hpp"
 #include "convert/run/element_blocks.hpp"
 #include "io/sha256.hpp"

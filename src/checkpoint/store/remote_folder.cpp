@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/store/remote_folder.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include "checkpoint/store/file_name.hpp"

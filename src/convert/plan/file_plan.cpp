@@ -20,7 +20,6 @@
 #include "dtype/dtype_table.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "dtype/lower_case.hpp"
 #include "dtype/try.hpp"
 #include "io/system_calls.hpp"
 #include "quantized/layer/layer_decoder.hpp"
