@@ -50,13 +50,10 @@ Result<AttestedFolder> attested_files(const std::string& path, const std::vector
   return AttestedFolder{.folder = checkpoint.folder, .names = file_names(checkpoint)};
 }
 
-Result<std::unique_ptr<StoredFile>> open_at(const std::string& path) {
-  return open_source(folder_of_path(path), last_component(path));
-}
+Result<StoredFile> open_at(const std::string& path) { return open_source(folder_of_path(path), last_component(path)); }
 
 Result<DigestedFile> digest_of(const std::string& path) {
-  const std::unique_ptr<StoredFile> file = TRY(open_at(path));
-  std::string sha256 = TRY(sha256_of_file(*file));
+  std::string sha256 = TRY(sha256_of_file(TRY(open_at(path))));
   return DigestedFile{.name = last_component(path), .sha256 = std::move(sha256)};
 }
 
@@ -86,14 +83,14 @@ bool Attesting::is_inside() const {
 Result<void> Attesting::hash_inputs(const WorkFolder* folder) {
   const AttestedFolder files = TRY(attested_files(request_.input, request_.filter.skip_files));
   for (const std::string& name : files.names) {
-    const std::unique_ptr<StoredFile> file = TRY(open_source(files.folder, name));
+    const StoredFile file = TRY(open_source(files.folder, name));
     DigestedFile& input = inputs_.emplace_back(DigestedFile{.name = name, .sha256 = {}});
-    const std::string kept = folder == nullptr ? std::string() : kept_digest(name, *file);
+    const std::string kept = folder == nullptr ? std::string() : kept_digest(name, file);
     if (folder != nullptr && TRY(folder->files().find(kept)).has_value()) {
       input.sha256 = TRY(folder->files().read_text(kept, digest_bytes));
     }
     if (io::is_sha256(input.sha256)) continue;
-    input.sha256 = TRY(sha256_of_file(*file));
+    input.sha256 = TRY(sha256_of_file(file));
     if (folder != nullptr) TRY(folder->files().write_text(kept, input.sha256));
   }
   if (!request_.importance.empty()) importance_ = TRY(digest_of(request_.importance));

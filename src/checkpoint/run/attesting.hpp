@@ -2,7 +2,6 @@
 // The files that a statement is about, and the statement that is made while a conversion is finished.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,7 +23,7 @@ struct AttestedFolder {
                                                     const std::vector<std::string>& skip_files = {});
 
 // Opens the file at a path, or at a URL of a store.
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_at(const std::string& path);
+[[nodiscard]] Result<StoredFile> open_at(const std::string& path);
 // Returns the name and the hash of the file at a path.
 [[nodiscard]] Result<DigestedFile> digest_of(const std::string& path);
 

@@ -22,9 +22,9 @@ namespace {
 // Reads a file of the source, and its permissions.
 Result<std::string> read_source_text(const CheckpointPlan& plan, const std::string& name, std::uint64_t max_bytes,
                                      unsigned& mode) {
-  const std::unique_ptr<StoredFile> source = TRY(open_source(plan.source, name));
-  mode = source->mode();
-  return read_text(*source, max_bytes);
+  const StoredFile source = TRY(open_source(plan.source, name));
+  mode = source.mode();
+  return read_text(source, max_bytes);
 }
 
 Result<std::string> config_text(const CheckpointPlan& plan, const PlannedConfig& config, unsigned& mode) {
@@ -150,15 +150,15 @@ class Finishing {
   }
 
   Result<void> copy(const std::string& name) {
-    std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
-    std::unique_ptr<NewFile> sink = TRY(create(name, source->size()));
-    sink->set_mode(source->mode());
+    const StoredFile source = TRY(open_source(plan_.source, name));
+    std::unique_ptr<NewFile> sink = TRY(create(name, source.size()));
+    sink->set_mode(source.mode());
     io::Sha256 hash;
-    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
+    TRY(read_blocks(source, [&](std::span<const std::byte> bytes) {
       hash.update(bytes);
       return sink->append(bytes);
     }));
-    add(name, source->size(), hash.digest());
+    add(name, source.size(), hash.digest());
     return sink->commit();
   }
 

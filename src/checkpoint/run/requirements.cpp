@@ -41,7 +41,7 @@ Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execu
   if (!source || bytes == 0) return costs;
   const file_conversion::AlignedBuffer data(bytes);
   bool got = false;
-  costs.read = seconds_of([&] { got = (*source)->read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
+  costs.read = seconds_of([&] { got = source->read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
   if (!got) return costs;
   io::Sha256 hash;
   const std::uint64_t hashed = std::min(bytes, sample_bytes / 4);

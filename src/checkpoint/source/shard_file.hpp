@@ -2,7 +2,6 @@
 // Files of weights in any format, read as if they were safetensors files.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,7 @@
 namespace tensorcast::checkpoint {
 
 struct ShardFile {
-  std::unique_ptr<StoredFile> source;
+  StoredFile source;
   std::vector<std::string> warnings;  // what the file has beside tensors that can be written, as sentences
 };
 
@@ -22,7 +21,7 @@ struct ShardFile {
 // A file named for safetensors may be one of torch.save, by its content.
 [[nodiscard]] Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name);
 // The same for a file that was opened before: a chunk of a distributed checkpoint is checked when it is read.
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name);
+[[nodiscard]] Result<StoredFile> open_shard(const std::string& folder, const std::string& name);
 
 // Reports whether a file begins as the archives of torch.save do. Errors: io.
 [[nodiscard]] Result<bool> is_torch_archive(const StoredFile& file);

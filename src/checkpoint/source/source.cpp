@@ -43,25 +43,25 @@ Result<void> check_kind(const StoredFile& source, const std::string& name) {
 }
 
 Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
-  std::unique_ptr<StoredFile> source = TRY(open_source(folder, name));
-  TRY(check_kind(*source, name));
-  if (!is_safetensors(name) || TRY(is_torch_archive(*source))) {
+  StoredFile source = TRY(open_source(folder, name));
+  TRY(check_kind(source, name));
+  if (!is_safetensors(name) || TRY(is_torch_archive(source))) {
     ShardFile shard = TRY(open_shard_file(folder, name));
     source = std::move(shard.source);
     warnings.insert(warnings.end(), shard.warnings.begin(), shard.warnings.end());
   }
   Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
-      source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
+      source.size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source.read(offset, out); });
   if (!header) {
-    header.error().file = source->path();
+    header.error().file = source.path();
     if (header.error().code == ErrorCode::parse) {
       header.error().hint = "the file is damaged or its download did not finish; fetch it again";
     }
     return std::move(header).error();
   }
   return SourceShard{{.name = name,
-                      .bytes = source->size(),
-                      .version = source->version(),
+                      .bytes = source.size(),
+                      .version = source.version(),
                       .header_sha256 = io::sha256_of(header->json),
                       .data_begin = header->data_begin},
                      std::move(header->header)};
@@ -155,9 +155,9 @@ class Reading {
 
   Result<void> add_index(const std::string& name) {
     const std::string path = checkpoint_.folder + "/" + name;
-    std::unique_ptr<StoredFile> source = TRY(open_source(checkpoint_.folder, name));
-    TRY(check_kind(*source, name));
-    std::string text = TRY(read_text(*source, max_index_bytes));
+    const StoredFile source = TRY(open_source(checkpoint_.folder, name));
+    TRY(check_kind(source, name));
+    std::string text = TRY(read_text(source, max_index_bytes));
     const WeightMap map = TRY(parse_index(text, path));
     if (map.empty()) return in_file(path, parse_error("the index names no tensors: its weight_map is empty"));
     taken_.insert(name);
@@ -306,11 +306,11 @@ class Reading {
   Result<void> add_saved_files(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {
       if (!is_torch_name(file.name)) continue;
-      std::unique_ptr<StoredFile> source = TRY(open_source(checkpoint_.folder, file.name));
+      const StoredFile source = TRY(open_source(checkpoint_.folder, file.name));
       std::array<std::byte, 512> buffer{};
-      const auto head = std::span(buffer).first(std::min<std::uint64_t>(source->size(), buffer.size()));
-      TRY(source->read(0, head));
-      if (!formats::pytorch_format.sniff(head, source->size())) continue;
+      const auto head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
+      TRY(source.read(0, head));
+      if (!formats::pytorch_format.sniff(head, source.size())) continue;
       TRY(add_model_of({file.name}, file.name));
       if (!checkpoint_.shards.back().header.tensors.empty()) continue;
       checkpoint_.shards.pop_back();
@@ -368,9 +368,9 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
   return checkpoint;
 }
 
-Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const SourceFile& file) {
-  std::unique_ptr<StoredFile> source = TRY(open_shard(folder, file.name));
-  if (source->size() != file.bytes || source->version() != file.version) return changed_since_planned(source->path());
+Result<StoredFile> reopen(const std::string& folder, const SourceFile& file) {
+  StoredFile source = TRY(open_shard(folder, file.name));
+  if (source.size() != file.bytes || source.version() != file.version) return changed_since_planned(source.path());
   return source;
 }
 
