@@ -80,7 +80,6 @@ class Finishing {
     TRY(folder_.check_identity());
     TRY(check_descriptions());
     for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
-      if (!io::is_sha256(shard_sums_[i])) return no_record(plan_.shards[i]);
       moves_.moves.push_back({.from = WorkFolder::staged(plan_.shards[i]),
                               .name = plan_.shards[i].name,
                               .bytes = plan_.shards[i].bytes,
@@ -121,11 +120,6 @@ class Finishing {
       }
     }
     return stage(attestation_name, text);
-  }
-
-  [[nodiscard]] Error no_record(const PlannedShard& shard) const {
-    return in_file(folder_.files().path_of(shard.name),
-                   io_failure("the record of this shard is missing", "the same conversion again converts the shard"));
   }
 
   void add(const std::string& name, std::uint64_t bytes, std::string sha256) {

@@ -116,7 +116,17 @@ Result<TorchCheckpoint> open_reader(const std::string& folder, const std::string
   return TorchCheckpoint{.reader = TRY(open_torch(std::move(file))), .version = std::move(version)};
 }
 
-Result<ShardFile> open_any(const std::string& folder, const std::string& name, bool check_all) {
+}  // namespace
+
+Result<bool> is_torch_archive(const StoredFile& file) {
+  constexpr std::string_view zip = "PK\x03\x04";
+  std::array<char, zip.size()> head{};
+  if (file.size() < head.size()) return false;
+  TRY(file.read(0, std::as_writable_bytes(std::span(head))));
+  return std::string_view(head.data(), head.size()) == zip;
+}
+
+Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name, bool check_all) {
   const std::string last = last_component(name);
   if (!is_torch_name(name) && last != distributed_metadata) {
     StoredFile source = TRY(open_source(folder, name));
@@ -136,24 +146,6 @@ Result<ShardFile> open_any(const std::string& folder, const std::string& name, b
   // Readers know the real path; messages have this one.
   io::InputFile file = TRY(io::InputFile::of(view, path));
   return ShardFile{.source = {std::move(file), path, std::move(opened->version)}, .warnings = std::move(warnings)};
-}
-
-}  // namespace
-
-Result<bool> is_torch_archive(const StoredFile& file) {
-  constexpr std::string_view zip = "PK\x03\x04";
-  std::array<char, zip.size()> head{};
-  if (file.size() < head.size()) return false;
-  TRY(file.read(0, std::as_writable_bytes(std::span(head))));
-  return std::string_view(head.data(), head.size()) == zip;
-}
-
-Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name) {
-  return open_any(folder, name, true);
-}
-
-Result<StoredFile> open_shard(const std::string& folder, const std::string& name) {
-  return std::move(TRY(open_any(folder, name, false)).source);
 }
 
 }  // namespace tensorcast::checkpoint

@@ -46,7 +46,7 @@ Result<SourceShard> read_shard(const std::string& folder, const std::string& nam
   StoredFile source = TRY(open_source(folder, name));
   TRY(check_kind(source, name));
   if (!is_safetensors(name) || TRY(is_torch_archive(source))) {
-    ShardFile shard = TRY(open_shard_file(folder, name));
+    ShardFile shard = TRY(open_shard_file(folder, name, true));
     source = std::move(shard.source);
     warnings.insert(warnings.end(), shard.warnings.begin(), shard.warnings.end());
   }
@@ -124,7 +124,7 @@ class Reading {
   }
 
   Result<SourceCheckpoint> read_file(const std::string& name) {
-    TRY(add_model_of({name}, name));
+    TRY(add_model_of({name}));
     return finish({});
   }
 
@@ -236,10 +236,10 @@ class Reading {
 
   static std::string output_file(const std::string& name) { return last_component(safetensors_name(name)); }
 
-  Result<void> add_model_of(const std::vector<std::string>& names, const std::string& first_name) {
-    const std::string first = output_file(first_name);
+  Result<void> add_model_of(const std::vector<std::string>& names) {
+    const std::string first = output_file(names.front());
     ShardName shard;
-    SourceModel model{.folder = folder_of(first_name), .stem = first.substr(0, first.rfind('.'))};
+    SourceModel model{.folder = folder_of(names.front()), .stem = first.substr(0, first.rfind('.'))};
     if (names.size() > 1 && parse_shard_name(first, shard)) model.stem = shard.stem;
     for (const std::string& name : names) {
       model.shards.push_back(TRY(add_shard(name)));
@@ -272,7 +272,7 @@ class Reading {
             io_failure(fmt::format("shard {} of {} is not there, and no index names its shards", missing, shard.count),
                        "fetch the missing files"));
       }
-      TRY(add_model_of(names, names.front()));
+      TRY(add_model_of(names));
     }
     return {};
   }
@@ -294,7 +294,7 @@ class Reading {
     for (const std::string& folder : folders) {
       const std::string name = folder + std::string(distributed_metadata);
       if (has_safetensors.contains(folder) || !is_file(checkpoint_.folder + "/" + name)) continue;
-      TRY(add_model_of({name}, name));
+      TRY(add_model_of({name}));
       for (const ListedFile& file : files) {
         if (folder_of(file.name) == folder && file.name.ends_with(distributed_extension)) taken_.insert(file.name);
       }
@@ -311,7 +311,7 @@ class Reading {
       const auto head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
       TRY(source.read(0, head));
       if (!formats::pytorch_format.sniff(head, source.size())) continue;
-      TRY(add_model_of({file.name}, file.name));
+      TRY(add_model_of({file.name}));
       if (!checkpoint_.shards.back().header.tensors.empty()) continue;
       checkpoint_.shards.pop_back();
       checkpoint_.models.pop_back();
@@ -369,7 +369,7 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
 }
 
 Result<StoredFile> reopen(const std::string& folder, const SourceFile& file) {
-  StoredFile source = TRY(open_shard(folder, file.name));
+  StoredFile source = TRY(open_shard_file(folder, file.name, false)).source;
   if (source.size() != file.bytes || source.version() != file.version) return changed_since_planned(source.path());
   return source;
 }

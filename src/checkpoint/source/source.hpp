@@ -16,7 +16,7 @@ namespace tensorcast::checkpoint {
 
 using quantized::max_config_bytes;
 
-// A file of weights, as it was when its header was read. Offsets and sizes are those of open_shard(): of a file of
+// A file of weights, as it was when its header was read. Offsets and sizes are those of open_shard_file(): of a file of
 // PyTorch, those of the safetensors file that it appears as.
 struct SourceFile {
   std::string name;  // relative to the checkpoint's folder
