@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -73,11 +75,10 @@ void keep_mode(const OpenedInput& input, io::OutputFile& output) {
 
 // Returns the entries whose keys `others` lacks: a GGUF that has a record already keeps its own.
 formats::Metadata entries_beyond(const formats::Metadata& metadata, const formats::Metadata& others) {
-  formats::Metadata beyond;
-  for (const auto& entry : metadata) {
-    const auto has_key = [&](const auto& other) { return other.first == entry.first; };
-    if (std::ranges::none_of(others, has_key)) beyond.push_back(entry);
-  }
+  std::set<std::string_view> keys;
+  for (const auto& [key, value] : others) keys.insert(key);
+  formats::Metadata beyond = metadata;
+  std::erase_if(beyond, [&](const auto& entry) { return keys.contains(entry.first); });
   return beyond;
 }
 
