@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/compare/compare_model.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -15,7 +13,6 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/wrapped_reader.hpp"
-#include "quantized/layer/code_layout.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/rewrite/respelling.hpp"
 

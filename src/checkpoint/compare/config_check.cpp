@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 
 #include "quantized/layer/model_tensors.hpp"
 #include "quantized/layout/config.hpp"

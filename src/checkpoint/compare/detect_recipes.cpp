@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcast/detect_recipes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>

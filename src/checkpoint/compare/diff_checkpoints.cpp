@@ -9,7 +9,6 @@
 #include "checkpoint/source/opened_layers.hpp"
 #include "checkpoint/source/tensor_set.hpp"
 #include "convert/run/aligned_buffer.hpp"
-#include "convert/run/element_blocks.hpp"
 #include "convert/run/number_difference.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/select/output_names.hpp"
@@ -51,8 +50,8 @@ struct TensorSet {
 Result<TensorSet> open_set(const std::string& path, const OutputFilter& filter = {}) {
   file_conversion::OutputNames output = TRY(file_conversion::OutputNames::compile(filter));
   const bool folder = is_checkpoint(path) || !is_local(path);
-  TensorSet set{.path = path,
-                .opened = TRY(folder ? open_checkpoint_layers(path, filter) : open_file_layers(path, filter))};
+  OpenedLayers opened = TRY(folder ? open_checkpoint_layers(path, filter) : open_file_layers(path, filter));
+  TensorSet set{.path = path, .opened = std::move(opened)};
   // `full_name`: with the folder of its model.
   const auto add_name = [&](const std::string& name, const std::string& full_name) -> Result<void> {
     set.written.push_back(output.writes(name));
@@ -199,9 +198,7 @@ Result<DiffOutcome> diff(const DiffRequest& request) {
   for (std::size_t i = 0; i < b.names.size(); ++i) {
     if (b.written[i]) in_b.emplace(b.names[i], i);
   }
-  const auto chosen = [&](const std::string& name) {
-    return request.include.empty() || include.first_match(name) < include.size();
-  };
+  const auto chosen = [&](const std::string& name) { return request.include.empty() || include.matches(name); };
 
   DiffOutcome outcome;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // in a, in b if it is there

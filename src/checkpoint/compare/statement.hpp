@@ -7,16 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/store/stored_file.hpp"
 #include "tensorcast/file.hpp"
 
 namespace tensorcast::checkpoint {
 
 inline constexpr std::uint64_t max_statement_bytes = std::uint64_t{64} << 20;
-
-struct DigestedFile {
-  std::string name;    // relative to its folder
-  std::string sha256;  // 64 hexadecimal digits
-};
 
 struct Statement {
   std::vector<DigestedFile> outputs;

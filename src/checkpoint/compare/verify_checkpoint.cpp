@@ -13,7 +13,6 @@
 #include "checkpoint/compare/compare_model.hpp"
 #include "checkpoint/compare/config_check.hpp"
 #include "checkpoint/compare/differences.hpp"
-#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/compare/verify_quantized.hpp"
 #include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/source/tensor_set.hpp"
@@ -152,9 +151,9 @@ class Verification {
   Result<void> check_json() const {
     for (const ListedFile& file : output_.others) {
       if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
-      const std::unique_ptr<StoredFile> opened = TRY(open_source(output_.folder, file.name));
-      const std::string text = TRY(read_text(*opened, max_config_bytes));
-      TRY(in_file(opened->path(), JsonTree::parse(text)));
+      const StoredFile opened = TRY(open_source(output_.folder, file.name));
+      const std::string text = TRY(read_text(opened, max_config_bytes));
+      TRY(in_file(opened.path(), JsonTree::parse(text)));
     }
     return {};
   }
@@ -190,7 +189,7 @@ class Verification {
   }
 
   Result<void> check_hashes(const std::string& path) {
-    const std::string text = TRY(read_text(*TRY(open_source(output_.folder, sums_name)), max_sums_bytes));
+    const std::string text = TRY(read_text(TRY(open_source(output_.folder, sums_name)), max_sums_bytes));
     const std::vector<DigestedFile> sums = TRY(parse_sums(text, path));
     std::uint64_t total = 0;
     std::set<std::string_view> listed;
@@ -211,14 +210,13 @@ class Verification {
   }
 
   Result<void> check_hash(const DigestedFile& sum, file_conversion::ProgressMeter& meter) {
-    const std::unique_ptr<StoredFile> source = TRY(open_source(output_.folder, sum.name));
+    const StoredFile source = TRY(open_source(output_.folder, sum.name));
     const std::string sha256 = TRY(in_file(
-        output_.folder, sha256_of_file(*source, [&](std::uint64_t bytes) { return meter.advance(bytes, sum.name); })));
-    outcome_.bytes_read += source->size();
+        output_.folder, sha256_of_file(source, [&](std::uint64_t bytes) { return meter.advance(bytes, sum.name); })));
+    outcome_.bytes_read += source.size();
     if (sha256 != sum.sha256) {
-      differences_.push_back(
-          in_file(source->path(),
-                  internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed")));
+      differences_.push_back(in_file(
+          source.path(), internal_error("the file's SHA-256 is not that of SHA256SUMS: it is damaged or was changed")));
       return {};
     }
     ++outcome_.files;

@@ -343,8 +343,7 @@ class Planning {
     if (plan_.table.layers.empty()) return {};
     for (const ListedFile& file : source_.others) {
       if (!file_conversion::may_claim_quantization(last_component(file.name))) continue;
-      const std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, file.name));
-      const std::string text = TRY(read_text(*source, max_config_bytes));
+      const std::string text = TRY(read_text(TRY(open_source(plan_.source, file.name)), max_config_bytes));
       plan_.descriptions.push_back({.name = file.name, .sha256 = io::sha256_of(text)});
     }
     return {};
@@ -408,9 +407,9 @@ class Planning {
   [[nodiscard]] Result<void> check_others() const {
     for (const ListedFile& file : plan_.copies) TRY(check_source(plan_.source, file.name));
     for (const PlannedConfig& config : plan_.configs) {
-      const auto source = TRY(open_source(plan_.source, config.name));
-      const std::string text = TRY(read_text(*source, max_config_bytes));
-      TRY(in_file(source->path(), rewritten_config(text, config)));
+      const StoredFile source = TRY(open_source(plan_.source, config.name));
+      const std::string text = TRY(read_text(source, max_config_bytes));
+      TRY(in_file(source.path(), rewritten_config(text, config)));
     }
     return {};
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,12 +47,6 @@ struct PlannedConfig {
   file_conversion::NewEntries renamed = {};  // modules and patterns that descriptions name
 };
 
-// A file of the source that says what its codes mean.
-struct PlannedDescription {
-  std::string name;
-  std::string sha256;
-};
-
 struct CheckpointPlan {
   std::string source;           // folder, a real path
   ConversionSettings settings;  // of every shard
@@ -66,7 +59,7 @@ struct CheckpointPlan {
   std::vector<quantized::ConfigText> texts = {};  // files that the source does not have
   std::vector<ListedFile> copies;
   std::vector<std::string> empty_folders;
-  std::vector<PlannedDescription> descriptions = {};      // that layers were planned by
+  std::vector<DigestedFile> descriptions = {};            // what layers were planned by: they say what codes mean
   std::vector<std::string> accepted = {};                 // words that the request takes as harmless
   std::vector<file_conversion::MadeChoice> choices = {};  // of a budget, one for each model
   std::vector<LeftOut> left_out;      // for the outcome; not in the text, as it changes without an effect
@@ -99,8 +92,9 @@ struct CheckpointPlan {
 // Fills the fingerprint of a shard.
 void set_fingerprint(const CheckpointPlan& plan, PlannedShard& shard);
 
-// Returns the tensors and shards of a plan; or some of its shards and their tensors, which takes less memory.
-[[nodiscard]] ConvertOutcome outcome_of(const CheckpointPlan& plan);
+// Returns the indices of all shards.
+[[nodiscard]] std::vector<std::size_t> all_shards(const CheckpointPlan& plan);
+// Returns some of the shards of a plan, and their tensors.
 [[nodiscard]] ConvertOutcome outcome_of(const CheckpointPlan& plan, std::span<const std::size_t> shards);
 
 }  // namespace tensorcast::checkpoint

@@ -42,7 +42,7 @@ TEST(CheckpointPlan, KeepsShardsAndRewritesWhatNamesTypes) {
   EXPECT_EQ(plan.shards[0].bytes_in, 8u);
   EXPECT_EQ(plan.shards[0].tensor_bytes, 4u);
   EXPECT_EQ(plan.disk_bytes(), plan.shards[0].bytes + plan.shards[1].bytes + 4);
-  const ConvertOutcome outcome = outcome_of(plan);
+  const ConvertOutcome outcome = outcome_of(plan, all_shards(plan));
   EXPECT_EQ(outcome.rewritten_files, (Names{"config.json", "model.safetensors.index.json"}));
   EXPECT_EQ(outcome.tensors.at(1).why, TypeReason::to);
 }

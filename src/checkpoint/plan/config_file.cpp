@@ -8,7 +8,6 @@
 #include <array>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "checkpoint/source/json_tree.hpp"

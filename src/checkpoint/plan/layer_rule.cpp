@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/plan/layer_rule.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
-#include <utility>
 
 #include "convert/plan/conversion_json.hpp"
 #include "dtype/lookup.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "kernels/gguf_low_bits.hpp"
-#include "quantized/names/module_name.hpp"
-#include "tensorcast/tensor.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

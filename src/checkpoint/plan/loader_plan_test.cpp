@@ -50,7 +50,8 @@ class ArchitectureFolder {
 };
 
 TensorOutcome outcome_of_tensor(const ConvertRequest& request, const std::string& name) {
-  const ConvertOutcome outcome = outcome_of(make_checkpoint_plan(request).value());
+  const CheckpointPlan plan = make_checkpoint_plan(request).value();
+  const ConvertOutcome outcome = outcome_of(plan, all_shards(plan));
   const auto found = std::ranges::find(outcome.tensors, name, &TensorOutcome::name);
   return found == outcome.tensors.end() ? TensorOutcome{} : *found;
 }

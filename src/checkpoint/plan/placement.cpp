@@ -32,15 +32,6 @@ bool is_weights(const std::string& name) {
   return ends || (last.ends_with(".json") && last.find(".index.") != std::string::npos);
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
-    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", names[i]);
-  }
-  return names.size() > most ? text + ", ..." : text;
-}
-
 class OldFiles {
  public:
   OldFiles(const CheckpointPlan& plan, const Folder& folder) : plan_(plan), folder_(folder) {}
@@ -116,7 +107,7 @@ class OldFiles {
   }
 
   [[nodiscard]] Error refuse(std::string_view why, const std::vector<std::string>& names) const {
-    return in_file(folder_.path(), invalid(fmt::format("{} {}", listed(names), why),
+    return in_file(folder_.path(), invalid(fmt::format("{} {}", first_names(names, "\""), why),
                                            "write to another folder, or move these files away"));
   }
 

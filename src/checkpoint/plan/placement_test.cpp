@@ -10,6 +10,7 @@
 
 #include "checkpoint/checkpoint_testing.hpp"
 #include "checkpoint/plan/work_folder.hpp"
+#include "checkpoint/store/file_name.hpp"
 #include "io/sha256.hpp"
 
 namespace tensorcast::checkpoint {

@@ -7,10 +7,10 @@
 
 namespace tensorcast::checkpoint {
 
-ConvertOutcome outcome_of(const CheckpointPlan& plan) {
+std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
   std::vector<std::size_t> all(plan.shards.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  return outcome_of(plan, all);
+  return all;
 }
 
 ConvertOutcome outcome_of(const CheckpointPlan& plan, std::span<const std::size_t> shards) {

@@ -12,7 +12,6 @@
 #include "convert/plan/conversion_json.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
-#include "formats/format_list.hpp"
 #include "formats/safetensors/safetensors_dtypes.hpp"
 #include "io/sha256.hpp"
 #include "tensorcast/version.hpp"
@@ -365,7 +364,7 @@ std::string plan_text(const CheckpointPlan& plan) {
   append_list(text, "empty_folders", plan.empty_folders,
               [&](const std::string& folder) { text += json_quoted(folder); });
   if (!plan.descriptions.empty()) {
-    append_list(text, "descriptions", plan.descriptions, [&](const PlannedDescription& file) {
+    append_list(text, "descriptions", plan.descriptions, [&](const DigestedFile& file) {
       text += OrderedJson{{"file", file.name}, {"sha256", file.sha256}}.dump();
     });
   }

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

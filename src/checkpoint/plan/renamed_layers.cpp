@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "checkpoint/plan/config_file.hpp"
@@ -12,7 +11,6 @@
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "formats/wrapped_reader.hpp"
-#include "quantized/detect/layer_summary.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

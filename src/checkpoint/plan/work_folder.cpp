@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "checkpoint/plan/shard_record.hpp"
 #include "checkpoint/store/file_name.hpp"

@@ -15,13 +15,10 @@
 
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "checkpoint/plan/checkpoint_plan.hpp"
-#include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/folder.hpp"
 #include "convert/run/tensor_note.hpp"
 #include "tensorcast/error.hpp"

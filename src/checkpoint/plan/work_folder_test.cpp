@@ -8,6 +8,7 @@
 #include <string>
 
 #include "checkpoint/checkpoint_testing.hpp"
+#include "checkpoint/store/file_name.hpp"
 
 namespace tensorcast::checkpoint {
 namespace {

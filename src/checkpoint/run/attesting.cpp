@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/source/source.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "checkpoint/store/folder.hpp"
@@ -36,13 +37,6 @@ std::string folder_of_path(const std::string& path) {
   return folder;
 }
 
-void add_new(const std::vector<std::string>& from, std::vector<std::string>& to) {
-  for (const std::string& each : from) {
-    if (std::ranges::find(to, each) == to.end()) to.push_back(each);
-  }
-  std::ranges::sort(to);
-}
-
 // The file that keeps the hash of an input.
 std::string kept_digest(const std::string& name, const StoredFile& file) {
   return ".tcast/shards/input-" + io::sha256_of(fmt::format("{}\n{}\n{}", name, file.size(), file.version()));
@@ -56,13 +50,11 @@ Result<AttestedFolder> attested_files(const std::string& path, const std::vector
   return AttestedFolder{.folder = checkpoint.folder, .names = file_names(checkpoint)};
 }
 
-Result<std::unique_ptr<StoredFile>> open_at(const std::string& path) {
-  return open_source(folder_of_path(path), last_component(path));
-}
+Result<StoredFile> open_at(const std::string& path) { return open_source(folder_of_path(path), last_component(path)); }
 
 Result<DigestedFile> digest_of(const std::string& path) {
-  const std::unique_ptr<StoredFile> file = TRY(open_at(path));
-  return DigestedFile{.name = last_component(path), .sha256 = TRY(sha256_of_file(*file))};
+  std::string sha256 = TRY(sha256_of_file(TRY(open_at(path))));
+  return DigestedFile{.name = last_component(path), .sha256 = std::move(sha256)};
 }
 
 Result<void> Attesting::check() const {
@@ -91,14 +83,14 @@ bool Attesting::is_inside() const {
 Result<void> Attesting::hash_inputs(const WorkFolder* folder) {
   const AttestedFolder files = TRY(attested_files(request_.input, request_.filter.skip_files));
   for (const std::string& name : files.names) {
-    const std::unique_ptr<StoredFile> file = TRY(open_source(files.folder, name));
+    const StoredFile file = TRY(open_source(files.folder, name));
     DigestedFile& input = inputs_.emplace_back(DigestedFile{.name = name, .sha256 = {}});
-    const std::string kept = folder == nullptr ? std::string() : kept_digest(name, *file);
+    const std::string kept = folder == nullptr ? std::string() : kept_digest(name, file);
     if (folder != nullptr && TRY(folder->files().find(kept)).has_value()) {
       input.sha256 = TRY(folder->files().read_text(kept, digest_bytes));
     }
     if (io::is_sha256(input.sha256)) continue;
-    input.sha256 = TRY(sha256_of_file(*file));
+    input.sha256 = TRY(sha256_of_file(file));
     if (folder != nullptr) TRY(folder->files().write_text(kept, input.sha256));
   }
   if (!request_.importance.empty()) importance_ = TRY(digest_of(request_.importance));
@@ -109,8 +101,8 @@ void Attesting::add_recipes(const formats::Metadata& metadata) {
   std::optional<file_conversion::ConversionRecord> record;
   file_conversion::add_record(metadata, record);
   if (!record) return;
-  add_new(record->recipes, recipes_);
-  add_new(record->layouts, layouts_);
+  recipes_.insert(record->recipes.begin(), record->recipes.end());
+  layouts_.insert(record->layouts.begin(), record->layouts.end());
 }
 
 std::string Attesting::text(std::vector<DigestedFile> outputs, const std::string& output_format) const {
@@ -119,8 +111,8 @@ std::string Attesting::text(std::vector<DigestedFile> outputs, const std::string
                       .importance = importance_,
                       .version = std::string(version()),
                       .request = request_,
-                      .recipes = recipes_,
-                      .layouts = layouts_};
+                      .recipes = {recipes_.begin(), recipes_.end()},
+                      .layouts = {layouts_.begin(), layouts_.end()}};
   std::ranges::sort(statement.outputs, {}, &DigestedFile::name);
   std::ranges::sort(statement.inputs, {}, &DigestedFile::name);
   statement.request.output_format = output_format;

@@ -2,12 +2,11 @@
 // The files that a statement is about, and the statement that is made while a conversion is finished.
 #pragma once
 
-#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "checkpoint/compare/statement.hpp"
 #include "checkpoint/plan/work_folder.hpp"
 #include "checkpoint/store/stored_file.hpp"
 
@@ -24,7 +23,7 @@ struct AttestedFolder {
                                                     const std::vector<std::string>& skip_files = {});
 
 // Opens the file at a path, or at a URL of a store.
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_at(const std::string& path);
+[[nodiscard]] Result<StoredFile> open_at(const std::string& path);
 // Returns the name and the hash of the file at a path.
 [[nodiscard]] Result<DigestedFile> digest_of(const std::string& path);
 
@@ -54,7 +53,7 @@ class Attesting {
   const std::string& path_;
   std::vector<DigestedFile> inputs_;
   std::optional<DigestedFile> importance_;
-  std::vector<std::string> recipes_, layouts_;
+  std::set<std::string> recipes_, layouts_;
 };
 
 }  // namespace tensorcast::checkpoint

@@ -2,7 +2,6 @@
 // The steps of a conversion, one by one or all together.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <optional>
@@ -200,13 +199,6 @@ Result<DoneShards> run_shards(const checkpoint::ShardJob& job, const std::vector
   return all;
 }
 
-std::string missing_shards(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > most ? text + ", ..." : text;
-}
-
 // Finishes a plan all of whose shards are done. `folder` is locked for this process alone.
 Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, WorkFolder& folder,
                          checkpoint::Attesting* attesting = nullptr) {
@@ -222,7 +214,7 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
   }
   if (!missing.empty()) {
     return in_file(folder.output(), invalid(fmt::format("{} of {} shards are not converted yet: {}", missing.size(),
-                                                        plan.shards.size(), missing_shards(missing)),
+                                                        plan.shards.size(), checkpoint::first_names(missing)),
                                             "`tcast run-shard` converts them"));
   }
   if (attesting != nullptr) {
@@ -230,12 +222,6 @@ Result<void> finish_plan(const CheckpointPlan& plan, const DoneShards& all, Work
     TRY(attesting->hash_inputs(&folder));
   }
   return checkpoint::finish(plan, sums, folder, attesting);
-}
-
-std::vector<std::size_t> all_shards(const CheckpointPlan& plan) {
-  std::vector<std::size_t> all(plan.shards.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  return all;
 }
 
 // Plans, with what an unfinished conversion into the same folder has chosen within the same budget.
@@ -256,7 +242,7 @@ bool is_of_data(const Error& error) {
 Result<ConvertOutcome> convert_to_folder(const ConvertRequest& request, checkpoint::Attesting* attesting = nullptr) {
   const CheckpointPlan plan = TRY(plan_for(request));
   if (request.dry_run) {
-    ConvertOutcome outcome = outcome_of(plan);
+    ConvertOutcome outcome = outcome_of(plan, all_shards(plan));
     outcome.warnings = plan.warnings;
     const std::string output = WorkFolder::folder_of_output(request.output);
     TRY(check_folder(request, plan, output));
@@ -338,7 +324,7 @@ Result<ConvertOutcome> plan_checkpoint(const ConvertRequest& request) {
     }
     const CheckpointPlan plan = TRY(plan_for(request));
     const bool resumed = TRY(begin(request, plan)).resumed;
-    ConvertOutcome outcome = outcome_of(plan);
+    ConvertOutcome outcome = outcome_of(plan, all_shards(plan));
     outcome.warnings = plan.warnings;
     outcome.resumed = resumed;
     return outcome;

@@ -22,9 +22,9 @@ namespace {
 // Reads a file of the source, and its permissions.
 Result<std::string> read_source_text(const CheckpointPlan& plan, const std::string& name, std::uint64_t max_bytes,
                                      unsigned& mode) {
-  const std::unique_ptr<StoredFile> source = TRY(open_source(plan.source, name));
-  mode = source->mode();
-  return read_text(*source, max_bytes);
+  const StoredFile source = TRY(open_source(plan.source, name));
+  mode = source.mode();
+  return read_text(source, max_bytes);
 }
 
 Result<std::string> config_text(const CheckpointPlan& plan, const PlannedConfig& config, unsigned& mode) {
@@ -68,7 +68,7 @@ class Finishing {
  private:
   // Layers were decoded by what these files said.
   [[nodiscard]] Result<void> check_descriptions() const {
-    for (const PlannedDescription& file : plan_.descriptions) {
+    for (const DigestedFile& file : plan_.descriptions) {
       unsigned mode = 0;
       const std::string text = TRY(read_source_text(plan_, file.name, max_config_bytes, mode));
       if (io::sha256_of(text) != file.sha256) return changed_since_planned(plan_.source + "/" + file.name);
@@ -80,7 +80,6 @@ class Finishing {
     TRY(folder_.check_identity());
     TRY(check_descriptions());
     for (std::size_t i = 0; i < plan_.shards.size(); ++i) {
-      if (!io::is_sha256(shard_sums_[i])) return no_record(plan_.shards[i]);
       moves_.moves.push_back({.from = WorkFolder::staged(plan_.shards[i]),
                               .name = plan_.shards[i].name,
                               .bytes = plan_.shards[i].bytes,
@@ -123,11 +122,6 @@ class Finishing {
     return stage(attestation_name, text);
   }
 
-  [[nodiscard]] Error no_record(const PlannedShard& shard) const {
-    return in_file(folder_.files().path_of(shard.name),
-                   io_failure("the record of this shard is missing", "the same conversion again converts the shard"));
-  }
-
   void add(const std::string& name, std::uint64_t bytes, std::string sha256) {
     moves_.moves.push_back({.from = folder_.staged(name), .name = name, .bytes = bytes, .sha256 = std::move(sha256)});
   }
@@ -150,15 +144,15 @@ class Finishing {
   }
 
   Result<void> copy(const std::string& name) {
-    std::unique_ptr<StoredFile> source = TRY(open_source(plan_.source, name));
-    std::unique_ptr<NewFile> sink = TRY(create(name, source->size()));
-    sink->set_mode(source->mode());
+    const StoredFile source = TRY(open_source(plan_.source, name));
+    std::unique_ptr<NewFile> sink = TRY(create(name, source.size()));
+    sink->set_mode(source.mode());
     io::Sha256 hash;
-    TRY(read_blocks(*source, [&](std::span<const std::byte> bytes) {
+    TRY(read_blocks(source, [&](std::span<const std::byte> bytes) {
       hash.update(bytes);
       return sink->append(bytes);
     }));
-    add(name, source->size(), hash.digest());
+    add(name, source.size(), hash.digest());
     return sink->commit();
   }
 
@@ -176,14 +170,7 @@ std::string sums_line(const std::string& sha256, const std::string& name) {
   if (name.find_first_of("\\\n\r") == std::string::npos) return fmt::format("{}  {}\n", sha256, name);
   std::string escaped;
   for (const char c : name) {
-    if (c == '\\')
-      escaped += "\\\\";
-    else if (c == '\n')
-      escaped += "\\n";
-    else if (c == '\r')
-      escaped += "\\r";
-    else
-      escaped += c;
+    escaped += c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : std::string(1, c);
   }
   return fmt::format("\\{}  {}\n", sha256, escaped);
 }

@@ -52,10 +52,6 @@ TEST_F(FinishTest, ConvertsShardsAndGivesThemTheirPlaces) {
   EXPECT_NE(files_.got("SHA256SUMS").find(sums_line(done[0].sha256, plan_.shards[0].name)), std::string::npos);
 }
 
-TEST_F(FinishTest, AShardWithoutRecordIsAnError) {
-  EXPECT_EQ(finish(plan_, std::vector<std::string>(2), work_).error().message, "the record of this shard is missing");
-}
-
 TEST_F(FinishTest, ReportsProgressOfTheShardAndCancels) {
   std::vector<Progress> seen;
   const std::function<bool(const Progress&)> cancel = [&](const Progress& progress) {

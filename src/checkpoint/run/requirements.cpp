@@ -6,7 +6,6 @@
 
 #include "checkpoint/run/run_shards.hpp"
 #include "checkpoint/source/shard_file.hpp"
-#include "checkpoint/store/file_name.hpp"
 #include "convert/run/aligned_buffer.hpp"
 #include "convert/run/element_blocks.hpp"
 #include "io/sha256.hpp"
@@ -37,12 +36,13 @@ struct Costs {
 
 Costs measure(const CheckpointPlan& plan, const ShardTensor& tensor, const Execution& execution) {
   Costs costs;
-  const auto source = open_shard(plan.source, plan.inputs[tensor.input].name);
+  const auto shard = open_shard_file(plan.source, plan.inputs[tensor.input].name, false);
   const std::uint64_t bytes = std::min(tensor.planned.bytes_in, sample_bytes) / 64 * 64;
-  if (!source || bytes == 0) return costs;
+  if (!shard || bytes == 0) return costs;
   const file_conversion::AlignedBuffer data(bytes);
   bool got = false;
-  costs.read = seconds_of([&] { got = (*source)->read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
+  costs.read =
+      seconds_of([&] { got = shard->source.read(tensor.begin, data.span()).ok(); }) / static_cast<double>(bytes);
   if (!got) return costs;
   io::Sha256 hash;
   const std::uint64_t hashed = std::min(bytes, sample_bytes / 4);

@@ -128,13 +128,13 @@ class ShardRun : public file_conversion::ShardOutput, public formats::Writer {
   }
 
   Result<std::size_t> open_input(const SourceFile& input) {
-    const std::unique_ptr<StoredFile> source = TRY(reopen(plan_.source, input));
+    const StoredFile source = TRY(reopen(plan_.source, input));
     const Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
-        source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
+        source.size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source.read(offset, out); });
     if (!header || io::sha256_of(header->json) != input.header_sha256 || header->data_begin != input.data_begin) {
-      return changed_since_planned(source->path());
+      return changed_since_planned(source.path());
     }
-    mode_ = files_.empty() ? source->mode() : mode_ & source->mode();
+    mode_ = files_.empty() ? source.mode() : mode_ & source.mode();
     return reader_.add_file(plan_.source, input);
   }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "checkpoint/source/source.hpp"
@@ -57,7 +56,7 @@ Result<std::vector<const SourceModel*>> chosen_models(const ConvertRequest& requ
   using Patterns = std::vector<std::string>;
   auto included = TRY(file_conversion::PatternList::compile(format.many_tensors ? Patterns() : request.include));
   const auto is_chosen = [&](const auto& named) {
-    return written.writes(named.name) && (included.size() == 0 || included.first_match(named.name) < included.size());
+    return written.writes(named.name) && (included.size() == 0 || included.matches(named.name));
   };
   std::vector<const SourceModel*> chosen;
   for (const SourceModel& model : source.models) {

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -71,8 +69,8 @@ class AttestationCheck {
   explicit AttestationCheck(const AttestationRequest& request) : request_(request) {}
 
   Result<AttestationOutcome> run() {
-    statement_ = TRY(parse_statement(TRY(read_text(*TRY(open_at(request_.attestation)), max_statement_bytes)),
-                                     request_.attestation));
+    statement_ = TRY(
+        parse_statement(TRY(read_text(TRY(open_at(request_.attestation)), max_statement_bytes)), request_.attestation));
     output_ = TRY(attested_files(request_.checkpoint));
     // A single file may have another name by now.
     if (!is_checkpoint(request_.checkpoint) && statement_.outputs.size() == 1) {
@@ -152,9 +150,9 @@ class AttestationCheck {
   // Hashes a file.
   void add_hash(const std::string& folder, const std::string& name, const std::string& digest, std::size_t& count) {
     add_task(file_bytes(folder + "/" + name).value_or(0), [this, folder, name, digest, &count]() -> Result<void> {
-      const std::unique_ptr<StoredFile> file = TRY(open_source(folder, name));
-      const std::string found = TRY(sha256_of_file(*file, [&](std::uint64_t read) { return advance(read, name); }));
-      return take_digest(*file, found, digest, count);
+      const StoredFile file = TRY(open_source(folder, name));
+      const std::string found = TRY(sha256_of_file(file, [&](std::uint64_t read) { return advance(read, name); }));
+      return take_digest(file, found, digest, count);
     });
   }
 
@@ -204,7 +202,7 @@ class AttestationCheck {
 
   Result<void> derive_shard(std::size_t index) {
     const PlannedShard& shard = plan_.shards[index];
-    const std::unique_ptr<StoredFile> written = TRY(open_source(output_.folder, shard.name));
+    const StoredFile written = TRY(open_source(output_.folder, shard.name));
     std::uint64_t before = 0;
     const std::uint64_t work = std::max<std::uint64_t>(work_bytes(plan_, shard), 1);
     const auto progress = [&](const Progress& now) {
@@ -214,21 +212,21 @@ class AttestationCheck {
       before = std::max(done, before);
       return advance(step, shard.name);
     };
-    const std::string digest = TRY(compare_shard(plan_, index, *written, execution_, progress));
-    return take_digest(*written, digest, outputs_.at(shard.name), outcome_.files);
+    const std::string digest = TRY(compare_shard(plan_, index, written, execution_, progress));
+    return take_digest(written, digest, outputs_.at(shard.name), outcome_.files);
   }
 
   Result<void> derive_text(const std::string& name, const std::string& text) {
-    const std::unique_ptr<StoredFile> written = TRY(open_source(output_.folder, name));
-    std::string there(std::min<std::uint64_t>(written->size(), max_statement_bytes), '\0');
-    TRY(written->read(0, std::as_writable_bytes(std::span(there))));
+    const StoredFile written = TRY(open_source(output_.folder, name));
+    std::string there(std::min<std::uint64_t>(written.size(), max_statement_bytes), '\0');
+    TRY(written.read(0, std::as_writable_bytes(std::span(there))));
     if (there != text) {
       const auto at = std::ranges::mismatch(there, text).in1 - there.begin();
       const auto line = 1 + std::count(there.begin(), there.begin() + at, '\n');
-      return in_file(written->path(),
+      return in_file(written.path(),
                      internal_error(fmt::format("line {} is not the one that the conversion makes", line)));
     }
-    return take_digest(*written, io::sha256_of(text), outputs_.at(name), outcome_.files);
+    return take_digest(written, io::sha256_of(text), outputs_.at(name), outcome_.files);
   }
 
   Result<void> derive_single(const ConvertRequest& request) {
@@ -245,23 +243,23 @@ class AttestationCheck {
   }
 
   Result<void> compare_single(const std::string& made, const std::string& format) {
-    const std::unique_ptr<StoredFile> written = TRY(open_source(output_.folder, output_.names[0]));
+    const StoredFile written = TRY(open_source(output_.folder, output_.names[0]));
     const io::InputFile derived = TRY(io::InputFile::open(made));
     constexpr std::uint64_t block = std::uint64_t{4} << 20;
     io::Sha256 hash;
     std::vector<std::byte> left, right;
-    bool same = written->size() == derived.size();
+    bool same = written.size() == derived.size();
     for (std::uint64_t at = 0; same && at < derived.size(); at += block) {
       left.resize(std::min(block, derived.size() - at));
       right.resize(left.size());
-      TRY(written->read(at, left));
+      TRY(written.read(at, left));
       TRY(derived.read(at, right));
       hash.update(left);
       same = std::memcmp(left.data(), right.data(), left.size()) == 0;
       if (!advance(left.size(), output_.names[0])) return cancelled("cancelled");
     }
-    if (same) return take_digest(*written, hash.digest(), outputs_.begin()->second, outcome_.files);
-    return in_file(written->path(), difference_of(made, format));
+    if (same) return take_digest(written, hash.digest(), outputs_.begin()->second, outcome_.files);
+    return in_file(written.path(), difference_of(made, format));
   }
 
   // Looks for the tensor that differs.

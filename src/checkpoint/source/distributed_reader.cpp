@@ -93,15 +93,8 @@ class DistributedReader final : public formats::Reader {
 
   Result<void> read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override {
     const Entry& entry = entries_[index];
-    Result<void> got;
-    if (entry.tensor == nullptr || is_whole(*entry.tensor)) {
-      const StoredItem& item = entry.tensor == nullptr ? entry.item : entry.tensor->chunks[0].item;
-      const Result<formats::Reader*> reader = open_chunk(item, entry.tensor, 0);
-      got = reader ? (*reader)->read(entry.inner, offset, out) : reader.error();
-    } else {
-      got = read_chunks(*entry.tensor, offset, out);
-    }
-    return of_tensor(tensors_[index].name, std::move(got));
+    return of_tensor(tensors_[index].name, entry.tensor != nullptr ? read_chunks(*entry.tensor, offset, out)
+                                                                   : read_object(entry, offset, out));
   }
 
  private:
@@ -111,10 +104,6 @@ class DistributedReader final : public formats::Reader {
     StoredItem item = {};   // of an object
     std::size_t inner = 0;  // index in the reader of `item`
   };
-
-  static bool is_whole(const DistributedTensor& tensor) {
-    return tensor.chunks.size() == 1 && tensor.chunks[0].sizes == tensor.shape;
-  }
 
   Result<void> measure_files(const io::InputFile& metadata, std::string& version) {
     std::string text = fmt::format("{} {}\n", metadata.size(), metadata.modified_ns());
@@ -156,7 +145,7 @@ class DistributedReader final : public formats::Reader {
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       TRY(check_place(tensor.chunks[i].item));
       if (!check_all) continue;
-      TRY(open_chunk(tensor.chunks[i].item, &tensor, i));
+      TRY(open_chunk(tensor, i));
     }
     tensors_.push_back(std::move(info));
     entries_.push_back({.tensor = &tensor});
@@ -200,17 +189,16 @@ class DistributedReader final : public formats::Reader {
   }
 
   // Opens a chunk, which must be the only tensor of its item, with the type and shape that .metadata says.
-  Result<formats::Reader*> open_chunk(const StoredItem& item, const DistributedTensor* tensor, std::size_t chunk) {
-    const Result<formats::Reader*> reader = open_item(item);
-    if (!reader || tensor == nullptr) return reader;
-    const std::vector<TensorInfo>& found = (*reader)->tensors();
-    std::vector<std::int64_t> shape = tensor->chunks[chunk].sizes;
-    if (!shape.empty()) shape.back() *= tensor->type->packed;
-    const bool fits = found.size() == 1 && found[0].name.empty() && found[0].dtype == tensor->type->dtype &&
-                      found[0].foreign_dtype == tensor->type->foreign && found[0].shape == shape;
-    if (!fits)
-      return damaged_distributed(fmt::format("a chunk in {} is not what .metadata says", source_.files[item.file]));
-    return reader;
+  Result<formats::Reader*> open_chunk(const DistributedTensor& tensor, std::size_t index) {
+    const TensorChunk& chunk = tensor.chunks[index];
+    formats::Reader* reader = TRY(open_item(chunk.item));
+    const std::vector<TensorInfo>& found = reader->tensors();
+    std::vector<std::int64_t> shape = chunk.sizes;
+    if (!shape.empty()) shape.back() *= tensor.type->packed;
+    const bool fits = found.size() == 1 && found[0].name.empty() && found[0].dtype == tensor.type->dtype &&
+                      found[0].foreign_dtype == tensor.type->foreign && found[0].shape == shape;
+    if (fits) return reader;
+    return damaged_distributed(fmt::format("a chunk in {} is not what .metadata says", source_.files[chunk.item.file]));
   }
 
   Result<const io::InputFile*> open_file(std::size_t index) {
@@ -223,6 +211,10 @@ class DistributedReader final : public formats::Reader {
     io::InputFile file = TRY(open_local(folder_, prefix_ + source_.files[index]));
     if (file.size() != sizes_[index]) return in_file(file.path(), io_failure("the file was changed meanwhile"));
     return &files_.emplace(index, std::move(file)).first->second;
+  }
+
+  Result<void> read_object(const Entry& entry, std::uint64_t offset, std::span<std::byte> out) {
+    return TRY(open_item(entry.item))->read(entry.inner, offset, out);
   }
 
   // Reads any bytes of a tensor from its chunks.
@@ -245,7 +237,7 @@ class DistributedReader final : public formats::Reader {
       const std::uint64_t begin = count_before(tensor.shape, chunk, first);
       const std::uint64_t end = count_before(tensor.shape, chunk, last);
       if (begin == end) continue;
-      formats::Reader* reader = TRY(open_chunk(chunk.item, &tensor, i));
+      formats::Reader* reader = TRY(open_chunk(tensor, i));
       const auto take = [&](std::uint64_t place, std::uint64_t element, std::uint64_t count) -> Result<void> {
         const std::span<std::byte> target = out.subspan((place - first) * bytes, count * bytes);
         if (count == end - begin) return reader->read(0, begin * bytes, target);

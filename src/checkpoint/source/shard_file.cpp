@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/source/distributed_reader.hpp"
@@ -20,36 +19,42 @@
 namespace tensorcast::checkpoint {
 namespace {
 
+Result<void> check_held(const formats::TensorInfo& tensor) {
+  if (tensor.problem) return of_tensor(tensor.name, *tensor.problem);
+  const bool foreign = tensor.dtype == DType::undefined;
+  const bool held = foreign ? formats::safetensors_format.can_hold_foreign(tensor.foreign_dtype)
+                            : formats::safetensors_format.can_hold(tensor.dtype);
+  if (held) return {};
+  const std::string_view type = foreign ? tensor.foreign_dtype : name(tensor.dtype);
+  return of_tensor(tensor.name, unsupported(fmt::format("safetensors cannot hold {}", type),
+                                            "save the checkpoint without this tensor"));
+}
+
 // The tensors of a reader in the layout of a safetensors file.
-class SafetensorsView final : public StoredFile {
+class SafetensorsView final : public ByteSource {
  public:
-  SafetensorsView(std::string path, std::string version, std::shared_ptr<formats::Reader> reader)
-      : path_(std::move(path)), version_(std::move(version)), reader_(std::move(reader)) {}
+  explicit SafetensorsView(std::shared_ptr<formats::Reader> reader) : reader_(std::move(reader)) {}
 
   // Makes the header. Errors: unsupported.
   Result<void> open(const std::string& lone_name) {
     std::vector<formats::TensorInfo> tensors = reader_->tensors();
     for (formats::TensorInfo& tensor : tensors) {
       if (tensor.name.empty()) tensor.name = lone_name;
-      TRY(check(tensor));
+      TRY(check_held(tensor));
     }
-    TRY(at_file(formats::safetensors_format.check(tensors)));
-    header_ = TRY(at_file(formats::safetensors::format_header(tensors, reader_->metadata())));
+    TRY(formats::safetensors_format.check(tensors));
+    header_ = TRY(formats::safetensors::format_header(tensors, reader_->metadata()));
     std::uint64_t end = header_.size();
     for (const formats::TensorInfo& tensor : tensors) {
       if (__builtin_add_overflow(end, tensor.bytes, &end)) {
-        return in_file(path_, parse_error("the tensors have more bytes than can be counted"));
+        return parse_error("the tensors have more bytes than can be counted");
       }
       ends_.push_back(end);
     }
     return {};
   }
 
-  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (offset > size() || out.size() > size() - offset) {
-      return in_file(path_, parse_error("the file ends before its data does"));
-    }
-    const std::lock_guard guard(lock_);  // a reader has a position
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) override {
     if (offset < header_.size()) {
       const auto text = std::as_bytes(std::span(header_)).subspan(offset);
       const auto count = std::min(out.size(), text.size());
@@ -61,42 +66,18 @@ class SafetensorsView final : public StoredFile {
       const auto index = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
       const std::uint64_t begin = index == 0 ? header_.size() : ends_[index - 1];
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), ends_[index] - offset));
-      TRY(at_file(reader_->read(index, offset - begin, out.first(count))));
+      TRY(reader_->read(index, offset - begin, out.first(count)));
       offset += count;
       out = out.subspan(count);
     }
     return {};
   }
   std::uint64_t size() const noexcept override { return ends_.empty() ? header_.size() : ends_.back(); }
-  std::string version() const override { return version_; }
-  const std::string& path() const noexcept override { return path_; }
 
  private:
-  Result<void> check(const formats::TensorInfo& tensor) const {
-    if (tensor.problem) return in_file(path_, of_tensor(tensor.name, *tensor.problem));
-    const bool held = tensor.dtype == DType::undefined
-                          ? formats::safetensors_format.can_hold_foreign(tensor.foreign_dtype)
-                          : formats::safetensors_format.can_hold(tensor.dtype);
-    if (held) return {};
-    return in_file(path_, of_tensor(tensor.name, unsupported(fmt::format("safetensors cannot hold {}",
-                                                                         tensor.dtype == DType::undefined
-                                                                             ? tensor.foreign_dtype
-                                                                             : std::string(name(tensor.dtype))),
-                                                             "save the checkpoint without this tensor")));
-  }
-  // Readers know the real path; messages have the one that was given.
-  template <class T>
-  Result<T> at_file(Result<T> result) const {
-    if (!result) result.error().file = path_;
-    return result;
-  }
-
-  std::string path_;
-  std::string version_;
   std::shared_ptr<formats::Reader> reader_;
   std::string header_;
   std::vector<std::uint64_t> ends_;  // of each tensor, in the file
-  mutable std::mutex lock_;
 };
 
 // Opens a file of torch.save; the reader keeps the file.
@@ -135,27 +116,6 @@ Result<TorchCheckpoint> open_reader(const std::string& folder, const std::string
   return TorchCheckpoint{.reader = TRY(open_torch(std::move(file))), .version = std::move(version)};
 }
 
-Result<ShardFile> open_any(const std::string& folder, const std::string& name, bool check_all) {
-  ShardFile shard;
-  const std::string last = last_component(name);
-  if (!is_torch_name(name) && last != distributed_metadata) {
-    shard.source = TRY(open_source(folder, name));
-    const bool is_torch = TRY(is_torch_archive(*shard.source));
-    if (!is_torch) return shard;
-  }
-  const std::string path = folder + "/" + name;
-  Result<TorchCheckpoint> opened = open_reader(folder, name, check_all);
-  if (!opened) {
-    if (!opened.error().file.starts_with(folder + "/")) opened.error().file = path;
-    return std::move(opened).error();
-  }
-  warn_of_data(name, *opened->reader, shard.warnings);
-  auto view = std::make_unique<SafetensorsView>(path, std::move(opened->version), std::move(opened->reader));
-  TRY(view->open(last.substr(0, last.rfind('.'))));
-  shard.source = std::move(view);
-  return shard;
-}
-
 }  // namespace
 
 Result<bool> is_torch_archive(const StoredFile& file) {
@@ -166,12 +126,26 @@ Result<bool> is_torch_archive(const StoredFile& file) {
   return std::string_view(head.data(), head.size()) == zip;
 }
 
-Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name) {
-  return open_any(folder, name, true);
-}
-
-Result<std::unique_ptr<StoredFile>> open_shard(const std::string& folder, const std::string& name) {
-  return std::move(TRY(open_any(folder, name, false)).source);
+Result<ShardFile> open_shard_file(const std::string& folder, const std::string& name, bool check_all) {
+  const std::string last = last_component(name);
+  if (!is_torch_name(name) && last != distributed_metadata) {
+    StoredFile source = TRY(open_source(folder, name));
+    const bool is_torch = TRY(is_torch_archive(source));
+    if (!is_torch) return ShardFile{.source = std::move(source), .warnings = {}};
+  }
+  const std::string path = folder + "/" + name;
+  Result<TorchCheckpoint> opened = open_reader(folder, name, check_all);
+  if (!opened) {
+    if (!opened.error().file.starts_with(folder + "/")) opened.error().file = path;
+    return std::move(opened).error();
+  }
+  std::vector<std::string> warnings;
+  warn_of_data(name, *opened->reader, warnings);
+  const auto view = std::make_shared<SafetensorsView>(std::move(opened->reader));
+  TRY(in_file(path, view->open(last.substr(0, last.rfind('.')))));
+  // Readers know the real path; messages have this one.
+  io::InputFile file = TRY(io::InputFile::of(view, path));
+  return ShardFile{.source = {std::move(file), path, std::move(opened->version)}, .warnings = std::move(warnings)};
 }
 
 }  // namespace tensorcast::checkpoint

@@ -8,11 +8,11 @@
 namespace tensorcast::checkpoint {
 
 std::size_t ShardReader::add_file(const std::string& folder, const SourceFile& file) {
-  files_.push_back({.folder = folder, .file = file, .open = nullptr});
+  files_.push_back({.folder = folder, .file = file});
   return files_.size() - 1;
 }
 
-std::size_t ShardReader::add_open_file(std::unique_ptr<StoredFile> file) {
+std::size_t ShardReader::add_open_file(StoredFile file) {
   files_.push_back({.folder = {}, .file = {}, .open = std::move(file), .stays = true});
   return files_.size() - 1;
 }
@@ -20,7 +20,7 @@ std::size_t ShardReader::add_open_file(std::unique_ptr<StoredFile> file) {
 Result<void> ShardReader::open(std::size_t index) {
   File& file = files_[index];
   if (file.stays || (!open_.empty() && open_.front() == index)) return {};
-  if (file.open != nullptr) {
+  if (file.open) {
     open_.splice(open_.begin(), open_, std::ranges::find(open_, index));
     return {};
   }
@@ -28,8 +28,7 @@ Result<void> ShardReader::open(std::size_t index) {
     files_[open_.back()].open.reset();
     open_.pop_back();
   }
-  std::unique_ptr<StoredFile> source = TRY(reopen(file.folder, file.file));
-  file.open = std::move(source);
+  file.open = TRY(reopen(file.folder, file.file));
   open_.push_front(index);
   return {};
 }

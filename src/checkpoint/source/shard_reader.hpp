@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <list>
-#include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -25,7 +25,7 @@ class ShardReader final : public formats::Reader {
   // Adds a file; returns its index.
   std::size_t add_file(const std::string& folder, const SourceFile& file);
   // Adds a file that is open, and stays so.
-  std::size_t add_open_file(std::unique_ptr<StoredFile> file);
+  std::size_t add_open_file(StoredFile file);
   // Adds a tensor whose bytes begin at `begin` of a file.
   void add_tensor(formats::TensorInfo tensor, std::size_t file, std::uint64_t begin) {
     tensors_.push_back(std::move(tensor));
@@ -56,7 +56,7 @@ class ShardReader final : public formats::Reader {
   struct File {
     std::string folder;
     SourceFile file;
-    std::unique_ptr<StoredFile> open;
+    std::optional<StoredFile> open = {};
     bool stays = false;
   };
   [[nodiscard]] Result<void> open(std::size_t index);

@@ -43,25 +43,25 @@ Result<void> check_kind(const StoredFile& source, const std::string& name) {
 }
 
 Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
-  std::unique_ptr<StoredFile> source = TRY(open_source(folder, name));
-  TRY(check_kind(*source, name));
-  if (!is_safetensors(name) || TRY(is_torch_archive(*source))) {
-    ShardFile shard = TRY(open_shard_file(folder, name));
+  StoredFile source = TRY(open_source(folder, name));
+  TRY(check_kind(source, name));
+  if (!is_safetensors(name) || TRY(is_torch_archive(source))) {
+    ShardFile shard = TRY(open_shard_file(folder, name, true));
     source = std::move(shard.source);
     warnings.insert(warnings.end(), shard.warnings.begin(), shard.warnings.end());
   }
   Result<formats::safetensors::FileHeader> header = formats::safetensors::read_file_header(
-      source->size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source->read(offset, out); });
+      source.size(), [&](std::uint64_t offset, std::span<std::byte> out) { return source.read(offset, out); });
   if (!header) {
-    header.error().file = source->path();
+    header.error().file = source.path();
     if (header.error().code == ErrorCode::parse) {
       header.error().hint = "the file is damaged or its download did not finish; fetch it again";
     }
     return std::move(header).error();
   }
   return SourceShard{{.name = name,
-                      .bytes = source->size(),
-                      .version = source->version(),
+                      .bytes = source.size(),
+                      .version = source.version(),
                       .header_sha256 = io::sha256_of(header->json),
                       .data_begin = header->data_begin},
                      std::move(header->header)};
@@ -124,7 +124,7 @@ class Reading {
   }
 
   Result<SourceCheckpoint> read_file(const std::string& name) {
-    TRY(add_model_of({name}, name));
+    TRY(add_model_of({name}));
     return finish({});
   }
 
@@ -155,9 +155,9 @@ class Reading {
 
   Result<void> add_index(const std::string& name) {
     const std::string path = checkpoint_.folder + "/" + name;
-    std::unique_ptr<StoredFile> source = TRY(open_source(checkpoint_.folder, name));
-    TRY(check_kind(*source, name));
-    std::string text = TRY(read_text(*source, max_index_bytes));
+    const StoredFile source = TRY(open_source(checkpoint_.folder, name));
+    TRY(check_kind(source, name));
+    std::string text = TRY(read_text(source, max_index_bytes));
     const WeightMap map = TRY(parse_index(text, path));
     if (map.empty()) return in_file(path, parse_error("the index names no tensors: its weight_map is empty"));
     taken_.insert(name);
@@ -236,10 +236,10 @@ class Reading {
 
   static std::string output_file(const std::string& name) { return last_component(safetensors_name(name)); }
 
-  Result<void> add_model_of(const std::vector<std::string>& names, const std::string& first_name) {
-    const std::string first = output_file(first_name);
+  Result<void> add_model_of(const std::vector<std::string>& names) {
+    const std::string first = output_file(names.front());
     ShardName shard;
-    SourceModel model{.folder = folder_of(first_name), .stem = first.substr(0, first.rfind('.'))};
+    SourceModel model{.folder = folder_of(names.front()), .stem = first.substr(0, first.rfind('.'))};
     if (names.size() > 1 && parse_shard_name(first, shard)) model.stem = shard.stem;
     for (const std::string& name : names) {
       model.shards.push_back(TRY(add_shard(name)));
@@ -272,7 +272,7 @@ class Reading {
             io_failure(fmt::format("shard {} of {} is not there, and no index names its shards", missing, shard.count),
                        "fetch the missing files"));
       }
-      TRY(add_model_of(names, names.front()));
+      TRY(add_model_of(names));
     }
     return {};
   }
@@ -294,7 +294,7 @@ class Reading {
     for (const std::string& folder : folders) {
       const std::string name = folder + std::string(distributed_metadata);
       if (has_safetensors.contains(folder) || !is_file(checkpoint_.folder + "/" + name)) continue;
-      TRY(add_model_of({name}, name));
+      TRY(add_model_of({name}));
       for (const ListedFile& file : files) {
         if (folder_of(file.name) == folder && file.name.ends_with(distributed_extension)) taken_.insert(file.name);
       }
@@ -306,12 +306,12 @@ class Reading {
   Result<void> add_saved_files(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {
       if (!is_torch_name(file.name)) continue;
-      std::unique_ptr<StoredFile> source = TRY(open_source(checkpoint_.folder, file.name));
+      const StoredFile source = TRY(open_source(checkpoint_.folder, file.name));
       std::array<std::byte, 512> buffer{};
-      const auto head = std::span(buffer).first(std::min<std::uint64_t>(source->size(), buffer.size()));
-      TRY(source->read(0, head));
-      if (!formats::pytorch_format.sniff(head, source->size())) continue;
-      TRY(add_model_of({file.name}, file.name));
+      const auto head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
+      TRY(source.read(0, head));
+      if (!formats::pytorch_format.sniff(head, source.size())) continue;
+      TRY(add_model_of({file.name}));
       if (!checkpoint_.shards.back().header.tensors.empty()) continue;
       checkpoint_.shards.pop_back();
       checkpoint_.models.pop_back();
@@ -368,9 +368,9 @@ Result<SourceCheckpoint> read_source(const std::string& path, const std::vector<
   return checkpoint;
 }
 
-Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const SourceFile& file) {
-  std::unique_ptr<StoredFile> source = TRY(open_shard(folder, file.name));
-  if (source->size() != file.bytes || source->version() != file.version) return changed_since_planned(source->path());
+Result<StoredFile> reopen(const std::string& folder, const SourceFile& file) {
+  StoredFile source = TRY(open_shard_file(folder, file.name, false)).source;
+  if (source.size() != file.bytes || source.version() != file.version) return changed_since_planned(source.path());
   return source;
 }
 

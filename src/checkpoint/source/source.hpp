@@ -16,7 +16,7 @@ namespace tensorcast::checkpoint {
 
 using quantized::max_config_bytes;
 
-// A file of weights, as it was when its header was read. Offsets and sizes are those of open_shard(): of a file of
+// A file of weights, as it was when its header was read. Offsets and sizes are those of open_shard_file(): of a file of
 // PyTorch, those of the safetensors file that it appears as.
 struct SourceFile {
   std::string name;  // relative to the checkpoint's folder
@@ -63,7 +63,7 @@ struct SourceCheckpoint {
 [[nodiscard]] std::string source_folder(const std::string& path);
 
 // Opens a shard again, and checks that it is still the file that was planned. Errors: io, parse.
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> reopen(const std::string& folder, const SourceFile& file);
+[[nodiscard]] Result<StoredFile> reopen(const std::string& folder, const SourceFile& file);
 // The error of a file that is not the one that was planned.
 [[nodiscard]] Error changed_since_planned(const std::string& path, std::string_view noun = "file");
 

@@ -34,8 +34,8 @@ OpenedModel open_model(const SourceCheckpoint& checkpoint, const SourceModel& mo
   for (const ListedFile& file : checkpoint.others) {
     const std::string name = last_component(file.name);
     if (folder_of(file.name) != model.folder || !file_conversion::may_describe(name, model.stem)) continue;
-    const Result<std::unique_ptr<StoredFile>> source = open_source(checkpoint.folder, file.name);
-    Result<std::string> text = source ? read_text(**source, max_config_bytes) : source.error();
+    const Result<StoredFile> source = open_source(checkpoint.folder, file.name);
+    Result<std::string> text = source ? read_text(*source, max_config_bytes) : source.error();
     if (text) {
       if (input.claim.empty()) input.claim = file_conversion::claim_of_text(name, *text);
       input.configs.push_back({.name = name, .text = *std::move(text)});
@@ -43,7 +43,7 @@ OpenedModel open_model(const SourceCheckpoint& checkpoint, const SourceModel& mo
     }
     opened.unread = fmt::format("{} is not read: {}", name, text.error().message);
     // Of others, copying will tell.
-    if (input.claim.empty() && source && (*source)->size() > max_config_bytes) input.claim = opened.unread;
+    if (input.claim.empty() && source && source->size() > max_config_bytes) input.claim = opened.unread;
   }
   for (const std::size_t index : model.shards) {
     const formats::Metadata& metadata = checkpoint.shards[index].header.metadata;

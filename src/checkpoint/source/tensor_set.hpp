@@ -5,8 +5,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "checkpoint/source/shard_reader.hpp"
 #include "checkpoint/source/source.hpp"

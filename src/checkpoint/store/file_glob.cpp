@@ -63,32 +63,18 @@ Result<FileGlobs> FileGlobs::compile(const std::vector<std::string>& globs) {
   FileGlobs compiled;
   for (const std::string& glob : globs) {
     if (glob.empty()) return invalid("a glob of files is empty");
-    Result<file_conversion::NamePattern> pattern = file_conversion::NamePattern::compile(regex_of_glob(glob));
-    if (!pattern) {
+    if (!compiled.patterns_.add(glob, regex_of_glob(glob))) {
       return invalid(fmt::format("\"{}\" is not a glob of files", glob.substr(0, 100)),
                      "such as '*.bin', 'original' or 'vae/*.fp16.safetensors'");
     }
-    compiled.globs_.push_back({glob, std::move(pattern).value()});
   }
   return compiled;
 }
 
-bool FileGlobs::match(const std::string& name) {
-  bool any = false;
-  for (Glob& glob : globs_) {
-    if (!glob.pattern.matches(name)) continue;
-    glob.matched = true;
-    any = true;
-  }
-  return any;
-}
-
 Result<void> FileGlobs::check_all_matched() const {
-  for (const Glob& glob : globs_) {
-    if (glob.matched) continue;
-    return invalid(fmt::format("the glob \"{}\" of `skip_files` matches no file", glob.text));
-  }
-  return {};
+  const std::size_t unmatched = patterns_.first_unmatched();
+  if (unmatched == patterns_.size()) return {};
+  return invalid(fmt::format("the glob \"{}\" of `skip_files` matches no file", patterns_.text(unmatched)));
 }
 
 }  // namespace tensorcast::checkpoint

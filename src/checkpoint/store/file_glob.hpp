@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "quantized/names/name_pattern.hpp"
+#include "convert/select/pattern_list.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
@@ -17,18 +17,13 @@ class FileGlobs {
   [[nodiscard]] static Result<FileGlobs> compile(const std::vector<std::string>& globs);
 
   // Reports whether a glob matches the relative name, or that of a folder above.
-  [[nodiscard]] bool match(const std::string& name);
+  [[nodiscard]] bool match(const std::string& name) { return patterns_.matches(name); }
 
   // Errors: invalid_argument, for a glob that has matched nothing so far.
   [[nodiscard]] Result<void> check_all_matched() const;
 
  private:
-  struct Glob {
-    std::string text;
-    file_conversion::NamePattern pattern;
-    bool matched = false;
-  };
-  std::vector<Glob> globs_;
+  file_conversion::PatternList patterns_;
 };
 
 // The regular expression of a glob.

@@ -2,10 +2,10 @@
 #include "checkpoint/store/file_name.hpp"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "dtype/error_places.hpp"
@@ -20,15 +20,10 @@ constexpr std::string_view torch_index_middle = ".bin.index";
 constexpr std::array<std::string_view, 4> torch_extensions = {".bin", ".pt", ".pth", ".ckpt"};
 constexpr std::string_view json_extension = ".json";
 
-// Reads the digits at the end of `text`, at least five of them, and removes them.
-bool take_number(std::string_view& text, unsigned& number) {
-  std::size_t begin = text.size();
-  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
-  constexpr std::size_t fewest_digits = 5;
-  if (text.size() - begin < fewest_digits) return false;
-  const auto [end, status] = std::from_chars(text.data() + begin, text.data() + text.size(), number);
-  text = text.substr(0, begin);
-  return status == std::errc{};
+// Of bytes, as names need not be UTF-8.
+const re2::RE2& shard_pattern() {
+  static const re2::RE2 pattern(R"((?s)(.*)-(\d{5,})-of-(\d{5,})\.safetensors)", re2::RE2::Latin1);
+  return pattern;
 }
 
 bool take_suffix(std::string_view& text, std::string_view suffix) {
@@ -47,13 +42,11 @@ std::string stem_around(std::string_view file, std::string_view index_name_part)
 }
 
 // "pytorch_model.fp16-00001-of-00002" has the model "pytorch_model".
-std::string_view model_of(std::string_view stem) {
-  unsigned number = 0;
-  std::string_view rest = stem;
-  if (take_number(rest, number) && take_suffix(rest, "-of-") && take_number(rest, number) && take_suffix(rest, "-")) {
-    stem = rest;
-  }
-  return stem.substr(0, stem.find('.'));
+std::string model_of(std::string_view stem) {
+  static const re2::RE2 number(R"(-\d{5,}-of-\d{5,}\z)", re2::RE2::Latin1);
+  std::string model(stem);
+  re2::RE2::Replace(&model, number, "");
+  return model.substr(0, model.find('.'));
 }
 
 }  // namespace
@@ -69,6 +62,15 @@ bool is_utf8(std::string_view text) {
   } catch (const nlohmann::json::exception&) {
     return false;
   }
+}
+
+std::string first_names(std::span<const std::string> names, std::string_view quote) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (const std::string& name : names.first(std::min(names.size(), most))) {
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : ", ", quote, name, quote);
+  }
+  return names.size() > most ? text + ", ..." : text;
 }
 
 Result<void> check_file_name(std::string_view name, const std::string& where) {
@@ -101,12 +103,7 @@ std::string folder_of(std::string_view name) {
 std::string last_component(std::string_view name) { return std::string(name.substr(folder_of(name).size())); }
 
 bool parse_shard_name(std::string_view file, ShardName& shard) {
-  if (!take_suffix(file, extension) || !take_number(file, shard.count) || !take_suffix(file, "-of-") ||
-      !take_number(file, shard.number) || !take_suffix(file, "-")) {
-    return false;
-  }
-  shard.stem = file;
-  return true;
+  return re2::RE2::FullMatch(std::string(file), shard_pattern(), &shard.stem, &shard.number, &shard.count);
 }
 
 std::string shard_name(std::string_view stem, std::size_t number, std::size_t count) {
@@ -133,7 +130,7 @@ bool is_torch_name(std::string_view file) {
 bool is_torch_weights_name(std::string_view file) {
   file = file.substr(folder_of(file).size());
   if (!take_suffix(file, torch_extensions[0])) return false;
-  const std::string_view model = model_of(file);
+  const std::string model = model_of(file);
   if (model.starts_with("pytorch_model_")) return true;  // accelerate's second model and on
   return model.ends_with("model");
 }

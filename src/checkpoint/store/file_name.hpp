@@ -2,6 +2,7 @@
 // Names of files that come from an index, a plan or a listing, and may be malicious.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ inline constexpr const char* record_name = ".tcast-files.json";
 [[nodiscard]] Result<void> check_file_name(std::string_view name, const std::string& where);
 
 [[nodiscard]] bool is_utf8(std::string_view text);
+
+// Returns the first five names, and "..." if there are more: "a, b". `quote`: what is around each.
+[[nodiscard]] std::string first_names(std::span<const std::string> names, std::string_view quote = "");
 
 // "unet/model.safetensors" is in "unet/"; "model.safetensors" in "".
 [[nodiscard]] std::string folder_of(std::string_view name);

@@ -27,7 +27,7 @@ Result<std::unique_ptr<Folder>> Folder::create(const std::string& path) {
 }
 
 Result<std::string> Folder::read_text(const std::string& name, std::uint64_t max_bytes) const {
-  return checkpoint::read_text(*TRY(open_file(name)), max_bytes);
+  return checkpoint::read_text(TRY(open_file(name)), max_bytes);
 }
 
 Result<void> Folder::write_text(const std::string& name, const std::string& text) const {
@@ -40,7 +40,7 @@ Result<bool> Folder::is_as_written(const io::WrittenFile& file) const {
   const std::optional<Entry> found = TRY(find(file.name));
   if (!found.has_value() || found->kind != io::Found::Kind::file || found->bytes != file.bytes) return false;
   if (!file.version.empty() && found->version == file.version) return true;
-  return TRY(sha256_of_file(*TRY(open_file(file.name)))) == file.sha256;
+  return TRY(sha256_of_file(TRY(open_file(file.name)))) == file.sha256;
 }
 
 bool is_local(const std::string& path) noexcept { return !io::is_url(path); }
@@ -55,9 +55,7 @@ bool is_folder(const std::string& path) noexcept {
   return is_local(path) ? local::is_folder(path) : remote::is_folder(path);
 }
 
-bool is_file(const std::string& path) noexcept {
-  return is_local(path) ? local::is_file(path) : remote::file_bytes(path).has_value();
-}
+bool is_file(const std::string& path) noexcept { return file_bytes(path).has_value(); }
 
 bool has_folder_above(const std::string& path) noexcept {
   const std::string above = folder_of(path);
@@ -72,15 +70,15 @@ std::uint64_t free_bytes(const std::string& path) noexcept {
   return is_local(path) ? local::free_bytes(path) : std::numeric_limits<std::uint64_t>::max();
 }
 
-Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name) {
+Result<StoredFile> open_source(const std::string& folder, const std::string& name) {
   TRY(check_file_name(name, folder));
   return is_local(folder) ? local::open_source(folder, name) : remote::open_file(folder + "/" + name);
 }
 
 Result<void> check_source(const std::string& folder, const std::string& name) {
   if (!is_local(folder)) return {};  // a store has no links, and each look takes a request
-  const Result<std::unique_ptr<StoredFile>> opened = open_source(folder, name);
-  return opened ? Result<void>() : opened.error();
+  TRY(open_source(folder, name));
+  return {};
 }
 
 Result<Listing> list_folder(const std::string& folder, FileGlobs* skip) {

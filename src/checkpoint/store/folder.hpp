@@ -63,7 +63,7 @@ class Folder {
   // All names below `folder` ("" or "unet"), at any depth, that are not folders. Errors: io.
   [[nodiscard]] virtual Result<std::vector<std::string>> names_below(const std::string& folder) const = 0;
 
-  [[nodiscard]] virtual Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const = 0;
+  [[nodiscard]] virtual Result<StoredFile> open_file(const std::string& name) const = 0;
   // Creates a file that appears, or replaces one, on commit(). Its folder exists. Errors: io, also if the disk has no
   // `bytes` left.
   [[nodiscard]] virtual Result<std::unique_ptr<NewFile>> create_file(const std::string& name,
@@ -121,12 +121,12 @@ struct Listing {
 [[nodiscard]] bool is_file(const std::string& path) noexcept;
 // Reports whether a folder can be made without those above: they exist, or need not.
 [[nodiscard]] bool has_folder_above(const std::string& path) noexcept;
-[[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept;  // nullopt: it is no file
 // The space that the file system of `path`, or of its nearest folder that exists, has left; UINT64_MAX if unknown.
 [[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;
 // Opens `name` in `folder`. A symbolic link must lead to a file in the folder, or, in a snapshot of Hugging Face's
 // cache (FOLDER/snapshots/REVISION), to one in FOLDER/blobs. Errors: io, parse (the name or a link leads elsewhere).
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name);
+[[nodiscard]] Result<StoredFile> open_source(const std::string& folder, const std::string& name);
 // Checks that open_source() will open a file that is listed. Does nothing where there are no links. Errors: as there.
 [[nodiscard]] Result<void> check_source(const std::string& folder, const std::string& name);
 // Lists what is below `folder`. Hidden files of this program are left out without a word. Errors: io; parse, for links

@@ -72,7 +72,7 @@ TEST_P(FolderTest, AFileAppearsOnCommit) {
   auto file = folder_->create_file("a", 3).value();
   ASSERT_TRUE(file->append(io::bytes_of("abc")).ok());
   EXPECT_FALSE(folder_->find("a").value().has_value());
-  EXPECT_EQ(read_text(*file->read_back().value(), 10).value(), "abc");
+  EXPECT_EQ(read_text(file->read_back().value(), 10).value(), "abc");
   ASSERT_TRUE(file->commit().ok());
   EXPECT_EQ(folder_->read_text("a", 10).value(), "abc");
   EXPECT_EQ(file->path(), root_ + "/a");
@@ -107,7 +107,7 @@ TEST_P(FolderTest, PathsStandForFilesAndFolders) {
 
 TEST_P(FolderTest, OpensFilesOfASource) {
   put("unet/b", "text");
-  EXPECT_EQ(read_text(*open_source(root_, "unet/b").value(), 10).value(), "text");
+  EXPECT_EQ(read_text(open_source(root_, "unet/b").value(), 10).value(), "text");
   for (const char* name : {"", "../out/unet/b", "/unet/b", "unet//b"}) {
     EXPECT_EQ(open_source(root_, name).error().code, ErrorCode::parse) << name;
   }

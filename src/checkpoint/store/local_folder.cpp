@@ -23,24 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class LocalStoredFile final : public StoredFile {
- public:
-  LocalStoredFile(io::InputFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
-
-  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
-    Result<void> got = file_.read(offset, out);
-    if (!got) got.error().file = path_;
-    return got;
-  }
-  std::uint64_t size() const noexcept override { return file_.size(); }
-  std::string version() const override { return std::to_string(file_.modified_ns()); }
-  unsigned mode() const noexcept override { return file_.mode(); }
-  const std::string& path() const noexcept override { return path_; }
-
- private:
-  io::InputFile file_;
-  std::string path_;  // as the user knows it, with links
-};
+StoredFile stored(io::InputFile file, std::string path) {
+  std::string version = std::to_string(file.modified_ns());
+  return {std::move(file), std::move(path), std::move(version)};
+}
 
 class LocalNewFile final : public NewFile {
  public:
@@ -50,11 +36,11 @@ class LocalNewFile final : public NewFile {
     if (mode != 0) file_.set_mode(mode);
   }
   Result<void> append(std::span<const std::byte> bytes) override { return file_.append(bytes); }
-  Result<std::unique_ptr<StoredFile>> read_back() override {
+  Result<StoredFile> read_back() override {
     TRY(file_.sync());
     io::InputFile written = TRY(io::InputFile::open(file_.temporary_path()));
     written.dont_need(0, written.size());
-    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(written), file_.path()));
+    return stored(std::move(written), file_.path());
   }
   Result<void> commit() override { return file_.commit(); }
   const std::string& path() const noexcept override { return file_.path(); }
@@ -124,8 +110,8 @@ class LocalFolder final : public Folder {
     return names;
   }
 
-  Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const override {
-    return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(TRY(folder_.open_file(name)), path_of(name)));
+  Result<StoredFile> open_file(const std::string& name) const override {
+    return stored(TRY(folder_.open_file(name)), path_of(name));
   }
 
   Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t bytes) const override {
@@ -141,8 +127,8 @@ class LocalFolder final : public Folder {
 
   Result<void> create_folder(const std::string& name) const override {
     if (name.empty()) return {};
-    const Result<io::Folder> created = folder_.create_below(name);
-    return created ? Result<void>() : created.error();
+    TRY(folder_.create_below(name));
+    return {};
   }
   Result<void> remove_empty_folder(const std::string& name) const override { return folder_.remove_empty(name); }
 
@@ -241,9 +227,8 @@ Result<std::unique_ptr<Folder>> create_folder(const std::string& path) {
   return open_folder(path);
 }
 
-Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name) {
-  io::InputFile file = TRY(open_local(folder, name));
-  return std::unique_ptr<StoredFile>(std::make_unique<LocalStoredFile>(std::move(file), folder + "/" + name));
+Result<StoredFile> open_source(const std::string& folder, const std::string& name) {
+  return stored(TRY(open_local(folder, name)), folder + "/" + name);
 }
 
 Result<std::string> real_path(const std::string& path) {
@@ -261,12 +246,8 @@ bool is_folder(const std::string& path) noexcept {
   return io::check_path(path) && fs::is_directory(path, ignored);
 }
 
-bool is_file(const std::string& path) noexcept {
-  std::error_code ignored;
-  return io::check_path(path) && fs::is_regular_file(path, ignored);
-}
-
 std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept {
+  if (!io::check_path(path)) return std::nullopt;
   std::error_code status;
   const std::uint64_t bytes = fs::file_size(path, status);
   return status ? std::nullopt : std::optional(bytes);

@@ -19,10 +19,9 @@ namespace local {
 
 [[nodiscard]] Result<std::unique_ptr<Folder>> open_folder(const std::string& path);
 [[nodiscard]] Result<std::unique_ptr<Folder>> create_folder(const std::string& path);
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_source(const std::string& folder, const std::string& name);
+[[nodiscard]] Result<StoredFile> open_source(const std::string& folder, const std::string& name);
 [[nodiscard]] Result<std::string> real_path(const std::string& path);
 [[nodiscard]] bool is_folder(const std::string& path) noexcept;
-[[nodiscard]] bool is_file(const std::string& path) noexcept;
 [[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& path) noexcept;
 [[nodiscard]] std::uint64_t free_bytes(const std::string& path) noexcept;
 [[nodiscard]] Result<Listing> list_folder(const std::string& folder, FileGlobs* skip);  // local_listing.cpp

@@ -25,7 +25,7 @@ TEST(LocalFolder, FollowsLinksOfASourceThatStayInside) {
   io::put_file(here / "secret", "outside");
   fs::create_symlink("sub/file", here / "in/link");
   fs::create_symlink("../secret", here / "in/out");
-  EXPECT_EQ(read_text(*open_source(here / "in", "link").value(), 10).value(), "inside");
+  EXPECT_EQ(read_text(open_source(here / "in", "link").value(), 10).value(), "inside");
   for (const Error& error : {open_source(here / "in", "out").error(), check_source(here / "in", "out").error(),
                              open_local(here / "in", "out").error()}) {
     EXPECT_EQ(error.code, ErrorCode::parse);
@@ -56,7 +56,7 @@ TEST(LocalFolder, SnapshotsOfACacheHaveTheirFilesInBlobs) {
   fs::create_symlink("../../blobs/f00", here / "models--a--b/snapshots/1/config.json");
   const std::string snapshot = snapshot_of(here / "models--a--b").value();
   EXPECT_EQ(snapshot, here / "models--a--b/snapshots/1");
-  EXPECT_EQ(read_text(*open_source(snapshot, "config.json").value(), 10).value(), "blob");
+  EXPECT_EQ(read_text(open_source(snapshot, "config.json").value(), 10).value(), "blob");
   fs::create_directories(here / "models--a--b/snapshots/2");
   EXPECT_NE(snapshot_of(here / "models--a--b").error().message.find("2 snapshots: 1, 2"), std::string::npos);
   fs::create_directories(here / "models--a--b/refs");

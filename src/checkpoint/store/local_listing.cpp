@@ -180,16 +180,12 @@ Result<std::string> snapshot_of(const std::string& folder) {
   if (status) return io_error("list", folder + "/snapshots", status);
   if (snapshots.size() == 1) return folder + "/snapshots/" + snapshots.front();
   std::ranges::sort(snapshots);
-  constexpr std::size_t most_named = 5;
-  const std::size_t named = std::min(snapshots.size(), most_named);
-  const auto last = snapshots.begin() + static_cast<std::ptrdiff_t>(named);
   return in_file(
-      folder, unsupported(snapshots.empty()
-                              ? std::string("this is a model of Hugging Face's cache without a snapshot")
-                              : fmt::format("this is a model of Hugging Face's cache, which has {} snapshots: {}{}",
-                                            snapshots.size(), fmt::join(snapshots.begin(), last, ", "),
-                                            named < snapshots.size() ? ", ..." : ""),
-                          snapshots.empty() ? "fetch the model again" : "name one of them: FOLDER/snapshots/REVISION"));
+      folder,
+      unsupported(snapshots.empty() ? std::string("this is a model of Hugging Face's cache without a snapshot")
+                                    : fmt::format("this is a model of Hugging Face's cache, which has {} snapshots: {}",
+                                                  snapshots.size(), first_names(snapshots)),
+                  snapshots.empty() ? "fetch the model again" : "name one of them: FOLDER/snapshots/REVISION"));
 }
 
 }  // namespace local

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/store/remote_folder.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include "checkpoint/store/file_name.hpp"
@@ -18,23 +14,9 @@
 namespace tensorcast::checkpoint {
 namespace {
 
-class RemoteStoredFile final : public StoredFile {
- public:
-  explicit RemoteStoredFile(std::shared_ptr<io::RemoteSource> source) : source_(std::move(source)) {}
-
-  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const override {
-    return source_->read(offset, out);
-  }
-  std::uint64_t size() const noexcept override { return source_->size(); }
-  std::string version() const override { return source_->file().version; }
-  const std::string& path() const noexcept override { return source_->file().url; }
-
- private:
-  std::shared_ptr<io::RemoteSource> source_;
-};
-
-Result<std::unique_ptr<StoredFile>> open_in(std::shared_ptr<RemoteStore> store, const std::string& url) {
-  return std::unique_ptr<StoredFile>(std::make_unique<RemoteStoredFile>(TRY(io::open_remote(std::move(store), url))));
+Result<StoredFile> open_in(std::shared_ptr<RemoteStore> store, const std::string& url) {
+  const std::shared_ptr<io::RemoteSource> source = TRY(io::open_remote(std::move(store), url));
+  return StoredFile(TRY(io::InputFile::of(source, url)), url, source->file().version);
 }
 
 // Returns the files below a folder, without the folder, by name.
@@ -53,7 +35,7 @@ class RemoteNewFile final : public NewFile {
 
   Result<void> append(std::span<const std::byte> bytes) override { return writer_->append(bytes); }
   // A store has no file before it is complete. It may have one early: nothing counts before its record is there.
-  Result<std::unique_ptr<StoredFile>> read_back() override {
+  Result<StoredFile> read_back() override {
     TRY(commit());
     return open_in(store_, url_);
   }
@@ -99,9 +81,7 @@ class RemoteFolder final : public Folder {
     return names;
   }
 
-  Result<std::unique_ptr<StoredFile>> open_file(const std::string& name) const override {
-    return open_in(store_, path_of(name));
-  }
+  Result<StoredFile> open_file(const std::string& name) const override { return open_in(store_, path_of(name)); }
 
   Result<std::unique_ptr<NewFile>> create_file(const std::string& name, std::uint64_t /*bytes*/) const override {
     std::unique_ptr<RemoteWriter> writer = TRY(store_->create(path_of(name)));
@@ -128,7 +108,7 @@ Result<std::unique_ptr<Folder>> open_folder(const std::string& url) {
   return std::unique_ptr<Folder>(std::make_unique<RemoteFolder>(TRY(io::store_of(url)), url));
 }
 
-Result<std::unique_ptr<StoredFile>> open_file(const std::string& url) { return open_in(TRY(io::store_of(url)), url); }
+Result<StoredFile> open_file(const std::string& url) { return open_in(TRY(io::store_of(url)), url); }
 
 bool is_folder(const std::string& url) noexcept {
   const Result<std::shared_ptr<RemoteStore>> store = io::store_of(url);

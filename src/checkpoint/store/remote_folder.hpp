@@ -12,7 +12,7 @@
 namespace tensorcast::checkpoint::remote {
 
 [[nodiscard]] Result<std::unique_ptr<Folder>> open_folder(const std::string& url);
-[[nodiscard]] Result<std::unique_ptr<StoredFile>> open_file(const std::string& url);
+[[nodiscard]] Result<StoredFile> open_file(const std::string& url);
 [[nodiscard]] bool is_folder(const std::string& url) noexcept;
 [[nodiscard]] std::optional<std::uint64_t> file_bytes(const std::string& url) noexcept;
 [[nodiscard]] Result<Listing> list_folder(const std::string& folder, FileGlobs* skip);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <string>
 
@@ -81,11 +80,11 @@ TEST_F(RemoteFolderTest, ReadsAcrossRequests) {
   std::size_t step = 1;  // of all sizes, so that some reads end in the next request's bytes
   for (std::size_t begin = 0; begin < read.size(); begin += step, step = step * 3 + 1) {
     step = std::min(step, read.size() - begin);
-    ASSERT_TRUE(file->read(begin, std::as_writable_bytes(std::span(read).subspan(begin, step))).ok());
+    ASSERT_TRUE(file.read(begin, std::as_writable_bytes(std::span(read).subspan(begin, step))).ok());
   }
   EXPECT_EQ(read, content);
   std::byte after{};
-  EXPECT_EQ(file->read(content.size(), std::span(&after, 1)).error().code, ErrorCode::parse);
+  EXPECT_EQ(file.read(content.size(), std::span(&after, 1)).error().code, ErrorCode::parse);
 }
 
 TEST_F(RemoteFolderTest, AFileOfSomebodyElseInTheStateIsLeftAlone) {

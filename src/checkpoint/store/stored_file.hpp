@@ -5,26 +5,43 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "io/input_file.hpp"
 #include "tensorcast/error.hpp"
 
 namespace tensorcast::checkpoint {
 
+struct DigestedFile {
+  std::string name;    // relative to its folder
+  std::string sha256;  // 64 hexadecimal digits
+};
+
 // A complete file, opened for reads of ranges. Thread-safe.
 class StoredFile {
  public:
-  virtual ~StoredFile() = default;
+  // `path`: as the user knows it, with links. `version`: differs if the file was written again: a time in nanoseconds,
+  // or the entity tag of an object.
+  StoredFile(io::InputFile file, std::string path, std::string version)
+      : file_(std::move(file)), path_(std::move(path)), version_(std::move(version)) {}
+
   // Reads exactly out.size() bytes from `offset`. Errors: io; parse if the file ends too early. Both name the file.
-  [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
-  // Differs if the file was written again: a time in nanoseconds, or the entity tag of an object.
-  [[nodiscard]] virtual std::string version() const = 0;
-  [[nodiscard]] virtual const std::string& path() const noexcept = 0;  // for messages
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out) const {
+    Result<void> got = file_.read(offset, out);
+    if (!got) got.error().file = path_;
+    return got;
+  }
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_.size(); }
+  [[nodiscard]] const std::string& version() const noexcept { return version_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }  // for messages
   // The file's permissions, such as 0644; 0 if the store has none.
-  [[nodiscard]] virtual unsigned mode() const noexcept { return 0; }
+  [[nodiscard]] unsigned mode() const noexcept { return file_.mode(); }
+
+ private:
+  io::InputFile file_;
+  std::string path_, version_;
 };
 
 // A file that appears under its name on commit() only.
@@ -35,7 +52,7 @@ class NewFile {
   virtual void set_mode(unsigned /*mode*/) noexcept {}
   [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
   // Opens what was appended so far for reading, from the disk if possible.
-  [[nodiscard]] virtual Result<std::unique_ptr<StoredFile>> read_back() = 0;
+  [[nodiscard]] virtual Result<StoredFile> read_back() = 0;
   [[nodiscard]] virtual Result<void> commit() = 0;
   [[nodiscard]] virtual const std::string& path() const noexcept = 0;
 };

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,16 +30,33 @@ void require_value(bool holds) {
   if (!holds) throw NoSuchValue{};
 }
 
-OrderedJson rule_value(const ConvertRule& rule) {
+// Calls `visit` with each member of a rule but its pattern, and its key.
+template <class Rule, class Visit>
+void visit_rule(Rule& rule, const Visit& visit) {
+  visit("to", rule.to);
+  visit("ranks", rule.ranks);
+  visit("smaller", rule.smaller);
+  visit("keep", rule.keep);
+  visit("scale", rule.scale);
+  visit("scheme", rule.scheme);
+  visit("recipe", rule.recipe);
+  visit("kinds", rule.kinds);
+}
+
+OrderedJson member_json(DType type) { return name(type); }
+OrderedJson member_json(const std::optional<double>& number) { return *number; }
+OrderedJson member_json(const std::vector<TensorKind>& kinds) {
+  OrderedJson names;
+  for (const TensorKind kind : kinds) names.push_back(name(kind));
+  return names;
+}
+OrderedJson member_json(const auto& value) { return value; }
+
+OrderedJson rule_json(const ConvertRule& rule) {
   OrderedJson json = {{"pattern", rule.pattern}};
-  if (rule.to != DType::undefined) json["to"] = name(rule.to);
-  if (!rule.ranks.empty()) json["ranks"] = rule.ranks;
-  if (rule.smaller != 0) json["smaller"] = rule.smaller;
-  if (rule.keep) json["keep"] = true;
-  if (rule.scale) json["scale"] = *rule.scale;
-  if (!rule.scheme.empty()) json["scheme"] = rule.scheme;
-  if (!rule.recipe.empty()) json["recipe"] = rule.recipe;
-  for (const TensorKind kind : rule.kinds) json["kinds"].push_back(name(kind));
+  visit_rule(rule, [&](const char* key, const auto& value) {
+    if (value != std::decay_t<decltype(value)>()) json[key] = member_json(value);
+  });
   return json;
 }
 
@@ -50,7 +69,7 @@ OrderedJson value_json(const Option& option, const typename Option::Type& value)
     return option.word(value);
   } else if constexpr (std::is_same_v<Value, std::vector<ConvertRule>>) {
     OrderedJson rules = OrderedJson::array();
-    for (const ConvertRule& rule : value) rules.push_back(rule_value(rule));
+    for (const ConvertRule& rule : value) rules.push_back(rule_json(rule));
     return rules;
   } else if constexpr (std::is_same_v<Value, std::vector<Rename>>) {
     OrderedJson renames = OrderedJson::array();
@@ -84,19 +103,11 @@ void read(const Json& json, bool& value) {
   value = json.get<bool>();
 }
 
-void read(const Json& json, std::uint64_t& value) {
-  require_value(json.is_number_unsigned());
-  value = json.get<std::uint64_t>();
-}
-
-void read(const Json& json, std::int64_t& value) {
-  require_value(json.is_number_unsigned() && json.get<std::uint64_t>() <= INT64_MAX);
-  value = json.get<std::int64_t>();
-}
-
-void read(const Json& json, int& value) {
-  require_value(json.is_number_unsigned() && json.get<std::uint64_t>() <= INT32_MAX);
-  value = json.get<int>();
+template <class Value>
+  requires std::is_integral_v<Value>
+void read(const Json& json, Value& value) {
+  require_value(json.is_number_unsigned() && std::in_range<Value>(json.get<std::uint64_t>()));
+  value = json.get<Value>();
 }
 
 void read(const Json& json, double& value) {
@@ -104,21 +115,18 @@ void read(const Json& json, double& value) {
   value = json.get<double>();
 }
 
-void read(const Json& json, DType& value) {
+template <class Value>
+Value read_word(const Json& json, Result<Value> (*parse)(std::string_view)) {
   std::string text;
   read(json, text);
-  const Result<DType> dtype = parse_dtype(text);
-  require_value(dtype.ok());
-  value = *dtype;
+  const Result<Value> value = parse(text);
+  require_value(value.ok());
+  return *value;
 }
 
-void read(const Json& json, TensorKind& value) {
-  std::string text;
-  read(json, text);
-  const Result<TensorKind> kind = parse_tensor_kind(text);
-  require_value(kind.ok());
-  value = *kind;
-}
+void read(const Json& json, DType& value) { value = read_word(json, parse_dtype); }
+void read(const Json& json, TensorKind& value) { value = read_word(json, parse_tensor_kind); }
+void read(const Json& json, std::optional<double>& value) { read(json, value.emplace()); }
 
 template <class Element>
 void read(const Json& json, std::vector<Element>& values);
@@ -131,28 +139,14 @@ void read(const Json& json, Rename& value) {
 
 void read(const Json& json, ConvertRule& rule) {
   require_value(json.is_object() && json.contains("pattern"));
-  for (const auto& [key, value] : json.items()) {
-    if (key == "pattern")
-      read(value, rule.pattern);
-    else if (key == "to")
-      read(value, rule.to);
-    else if (key == "ranks")
-      read(value, rule.ranks);
-    else if (key == "smaller")
-      read(value, rule.smaller);
-    else if (key == "keep")
-      read(value, rule.keep);
-    else if (key == "scale")
-      read(value, rule.scale.emplace());
-    else if (key == "scheme")
-      read(value, rule.scheme);
-    else if (key == "recipe")
-      read(value, rule.recipe);
-    else if (key == "kinds")
-      read(value, rule.kinds);
-    else
-      throw NoSuchValue{};
-  }
+  read(json.at("pattern"), rule.pattern);
+  std::size_t known = 1;
+  visit_rule(rule, [&](const char* key, auto& value) {
+    if (!json.contains(key)) return;
+    read(json.at(key), value);
+    ++known;
+  });
+  require_value(known == json.size());
 }
 
 template <class Element>

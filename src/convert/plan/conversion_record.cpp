@@ -36,7 +36,7 @@ std::optional<ConversionRecord> find_conversion_record(const formats::Metadata& 
   }
 }
 
-// The entries of scale_key; null: there are none, or they are not as ScaleRecorder writes them.
+// The entries of scale_key; null: there are none, or they are not as ConversionRecorder writes them.
 nlohmann::json scale_entries(const formats::Metadata& metadata) {
   const std::string* const text = formats::find_text(metadata, scale_key);
   if (text == nullptr) return nullptr;
@@ -80,18 +80,10 @@ double RecordedScales::of(const std::string& name) const {
   return found == scales_.end() ? 1.0 : found->second;
 }
 
-void ScaleRecorder::add(const PlannedTensor& tensor) {
-  ++count_;
-  if (tensor.scale() == 1.0) return;
-  auto entry = std::ranges::find(names_, tensor.scale(), [](const auto& pair) { return pair.first; });
-  if (entry == names_.end()) entry = names_.insert(names_.end(), {tensor.scale(), {}});
-  entry->second.push_back(tensor.target.name);
-}
-
-void ScaleRecorder::write(formats::Metadata& metadata) const {
-  if (names_.empty()) return;
+void ConversionRecorder::write_scales(formats::Metadata& metadata) const {
+  if (scaled_.empty()) return;
   std::string record;
-  for (const auto& [scale, names] : names_) {
+  for (const auto& [scale, names] : scaled_) {
     record += fmt::format("{}{{\"scale\": {}", record.empty() ? "" : ", ", scale);
     if (names.size() != count_) {
       record +=
@@ -111,7 +103,12 @@ void ScaleRecorder::write(formats::Metadata& metadata) const {
 
 void ConversionRecorder::add(const PlannedTensor& tensor) {
   casts_ = casts_ || tensor.casts();
-  scales_.add(tensor);
+  ++count_;
+  if (tensor.scale() != 1.0) {
+    auto entry = std::ranges::find(scaled_, tensor.scale(), [](const auto& pair) { return pair.first; });
+    if (entry == scaled_.end()) entry = scaled_.insert(scaled_.end(), {tensor.scale(), {}});
+    entry->second.push_back(tensor.target.name);
+  }
   const NewWeight* const weight = tensor.new_weight();
   if (weight == nullptr || weight->recipe.empty()) return;
   recipes_.insert(fmt::format("{}:{}", weight->scheme, weight->recipe));
@@ -120,7 +117,7 @@ void ConversionRecorder::add(const PlannedTensor& tensor) {
 
 void ConversionRecorder::write(formats::Metadata& metadata, const formats::Format& output,
                                const std::string& program) const {
-  scales_.write(metadata);
+  write_scales(metadata);
   if (!casts_ && recipes_.empty()) return;
   std::erase_if(metadata, [](const auto& entry) { return entry.first == conversion_key; });
   if (recipes_.empty() && request_.options == CastOptions{}) return;

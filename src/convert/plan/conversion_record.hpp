@@ -21,19 +21,6 @@ namespace tensorcast::file_conversion {
 inline constexpr std::string_view conversion_key = "tensorcast.conversion";
 inline constexpr std::string_view scale_key = "tensorcast.scale";
 
-// Collects the scales of the tensors of one output file.
-class ScaleRecorder {
- public:
-  void add(const PlannedTensor& tensor);
-  // Adds what was collected: JSON such as [{"scale": 255}], with the names of the tensors if others were copied.
-  // Conversions before this one have their entries before it. Without a scale, nothing changes.
-  void write(formats::Metadata& metadata) const;
-
- private:
-  std::size_t count_ = 0;
-  std::vector<std::pair<double, std::vector<std::string>>> names_;  // by scale, in the order of the tensors
-};
-
 // What the tensors of one conversion's output were multiplied by.
 class RecordedScales {
  public:
@@ -56,16 +43,21 @@ class ConversionRecorder {
   explicit ConversionRecorder(const ConvertRequest& request) : request_(request) {}
 
   void add(const PlannedTensor& tensor);
-  // Adds the record of scales. Replaces the input's record if the file's tensors were made anew: by the new record, or
-  // by none if casts had their default options and nothing was quantized. The record of an input whose tensors are
-  // copied stays. `program`: the version of tensorcast that it names; empty: this one's.
+  // Adds the record of scales, such as [{"scale": 255}], with the names of the tensors if others were copied: behind
+  // the entries of conversions before this one; without a scale, nothing changes. Replaces the input's record if the
+  // file's tensors were made anew: by the new record, or by none if casts had their default options and nothing was
+  // quantized. The record of an input whose tensors are copied stays. `program`: the version of tensorcast that it
+  // names; empty: this one's.
   void write(formats::Metadata& metadata, const formats::Format& output, const std::string& program = {}) const;
 
  private:
+  void write_scales(formats::Metadata& metadata) const;
+
   const ConvertRequest& request_;
   bool casts_ = false;
   std::set<std::string> recipes_, layouts_;
-  ScaleRecorder scales_;
+  std::size_t count_ = 0;                                            // of tensors
+  std::vector<std::pair<double, std::vector<std::string>>> scaled_;  // by scale, in the order of the tensors
 };
 
 // What a record says.

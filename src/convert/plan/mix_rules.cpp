@@ -50,9 +50,4 @@ Result<ConvertRequest> with_mix(const ConvertRequest& request, const formats::Re
   return mixed;
 }
 
-Result<std::uint32_t> file_type_of_mix(const ConvertRequest& request) {
-  if (request.mix.empty()) return 0u;
-  return quantized::file_type_of(*TRY(quantized::find_mix(request.mix)));
-}
-
 }  // namespace tensorcast::file_conversion

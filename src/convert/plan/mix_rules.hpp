@@ -2,8 +2,6 @@
 // Mixtures of GGUF: rules for each tensor, which come after those of the request.
 #pragma once
 
-#include <cstdint>
-
 #include "formats/format.hpp"
 #include "tensorcast/file.hpp"
 
@@ -14,8 +12,5 @@ namespace tensorcast::file_conversion {
 // GGUF, a model that mixtures cannot be for).
 [[nodiscard]] Result<ConvertRequest> with_mix(const ConvertRequest& request, const formats::Reader& reader,
                                               const formats::Format& input, const formats::Format& output);
-
-// general.file_type of the request's mixture; 0: it has none.
-[[nodiscard]] Result<std::uint32_t> file_type_of_mix(const ConvertRequest& request);
 
 }  // namespace tensorcast::file_conversion

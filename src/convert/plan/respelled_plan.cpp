@@ -68,14 +68,13 @@ Result<void> plan_respelled(std::span<const formats::TensorInfo> tensors, std::s
   const quantized::RespelledLayer& respelled = respelling.layers[place];
   const formats::TensorInfo& own = tensors[index];
   if (std::ranges::find(respelled.kept, index) != respelled.kept.end()) {
-    PlannedTensor& kept = plan.emplace_back();
-    kept.target = own;
-    kept.source = index;
-    kept.from = own.dtype;
-    kept.bytes_in = own.bytes;
-    kept.reason = {TypeReason::decodes_codes};
-    kept.quantized = true;
-    kept.fate = Copied{.layer = place};
+    plan.push_back({.target = own,
+                    .source = index,
+                    .from = own.dtype,
+                    .bytes_in = own.bytes,
+                    .fate = Copied{.layer = place},
+                    .reason = {TypeReason::decodes_codes},
+                    .quantized = true});
   }
   if (index != layer.codes()) return {};
   const std::string words = words_of(respelled, fmt::format("{} {}", layer.spelling, layer.scheme));

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,7 +17,6 @@
 #include "convert/plan/conversion_record.hpp"
 #include "convert/plan/file_plan.hpp"
 #include "convert/plan/mix_rules.hpp"
-#include "convert/plan/respelled_plan.hpp"
 #include "convert/run/convert_reader.hpp"
 #include "convert/run/progress_meter.hpp"
 #include "convert/run/shard_conversion.hpp"
@@ -27,6 +28,7 @@
 #include "io/output_file.hpp"
 #include "io/parent_folders.hpp"
 #include "io/system_calls.hpp"
+#include "quantized/choose/gguf_mix.hpp"
 #include "quantized/layout/open_input.hpp"
 #include "quantized/layout/quantization_claim.hpp"
 #include "quantized/rewrite/respelled_reader.hpp"
@@ -73,11 +75,10 @@ void keep_mode(const OpenedInput& input, io::OutputFile& output) {
 
 // Returns the entries whose keys `others` lacks: a GGUF that has a record already keeps its own.
 formats::Metadata entries_beyond(const formats::Metadata& metadata, const formats::Metadata& others) {
-  formats::Metadata beyond;
-  for (const auto& entry : metadata) {
-    const auto has_key = [&](const auto& other) { return other.first == entry.first; };
-    if (std::ranges::none_of(others, has_key)) beyond.push_back(entry);
-  }
+  std::set<std::string_view> keys;
+  for (const auto& [key, value] : others) keys.insert(key);
+  formats::Metadata beyond = metadata;
+  std::erase_if(beyond, [&](const auto& entry) { return keys.contains(entry.first); });
   return beyond;
 }
 
@@ -152,13 +153,15 @@ class FileConversion final : public file_conversion::ShardOutput {
     std::vector<formats::TensorInfo> targets;
     for (const PlannedTensor* tensor : plan_.in_layout()) targets.push_back(tensor->target);
     const formats::Metadata metadata = this->metadata();
+    const std::uint32_t file_type =
+        request_.mix.empty() ? 0 : quantized::file_type_of(*TRY(quantized::find_mix(request_.mix)));
     writer_ = TRY(format_.create(*file_, targets,
                                  {.metadata = metadata,
                                   .added = entries_beyond(metadata, plan_.metadata),
                                   .source_format = std::string(input_.format->name),
                                   .compressed = input_.reader->compressed(),
                                   .quantizes = plan_.respelling.any(),
-                                  .file_type = TRY(file_conversion::file_type_of_mix(request_)),
+                                  .file_type = file_type,
                                   .native_metadata = input_.reader->native_metadata()}));
     return writer_.get();
   }

@@ -2,7 +2,6 @@
 // Results of conversions; for failures see convert_failures_test.cpp.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <limits>
 

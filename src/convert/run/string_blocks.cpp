@@ -2,7 +2,6 @@
 #include "convert/run/string_blocks.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "cast/parse_strings.hpp"
 #include "dtype/error_places.hpp"

@@ -51,7 +51,7 @@ class Transfer {
     if (tensor.target.dtype == DType::string) return move_strings(tensor);
     if (tensor.from == DType::string) return move_parsed_strings(tensor);
     if (!tensor.casts()) return copy(tensor, tensor.source, tensor.bytes_in);
-    return is_read_rounded(tensor) ? copy_rounded(index, tensor) : convert(index, tensor);
+    return is_read_rounded(tensor) ? copy_rounded(index, tensor) : convert(index, tensor, true);
   }
 
   Result<void> copy(const PlannedTensor& tensor, std::size_t source, std::uint64_t all_bytes) {
@@ -86,49 +86,15 @@ class Transfer {
   Result<void> copy_rounded(std::size_t index, const PlannedTensor& tensor) {
     const std::size_t rounded = *tensor.decoded()->rounded;
     TRY(copy(tensor, rounded, tensor.target.bytes));
-    const CastOptions options = options_for(tensor);
-    if (is_cancelled_ || !is_judged(tensor, options)) return {};
+    if (is_cancelled_ || !is_judged(tensor, options_for(tensor))) return {};
     const std::optional<formats::Magnitudes> numbers = reader_.magnitudes(rounded);
     if (numbers && !may_damage(*numbers, tensor.target.dtype)) return {};
-    return measure(index, tensor, options);
+    return convert(index, tensor, false);
   }
 
-  // `count` numbers from `first` on, until the next block is read.
-  Result<std::span<std::byte>> read_block(const PlannedTensor& tensor, std::uint64_t first, std::size_t count) {
-    const std::span<std::byte> source = source_.span().first(storage_bytes(tensor.from, count));
-    TRY(reader_.read(tensor.source, storage_bytes(tensor.from, first), source));
-    return source;
-  }
-
-  // Reads a tensor again for what became of its numbers.
-  Result<void> measure(std::size_t index, const PlannedTensor& tensor, const CastOptions& options) {
-    const DType from = tensor.from, to = tensor.target.dtype;
-    const std::uint64_t per_block = block_elements(from, to, block_bytes_);
-    const AlignedBuffer made(block_bytes_);
-    CastReport report;
-    NonzeroCounts nonzero;
-    for (std::uint64_t first = 0; first < tensor.target.count && !is_cancelled_; first += per_block) {
-      const std::size_t count = std::min(per_block, tensor.target.count - first);
-      const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-      std::span<std::byte> source = TRY(read_block(tensor, first, count));
-      const std::span<std::byte> target = made.span().first(storage_bytes(to, count));
-      Result<void> done = cast({from, shape, source}, {to, shape, target}, options, report, from_element(first));
-      if (!done) return located(std::move(done).error(), first, from);
-      nonzero.before += count_nonzero(from, source, count);
-      nonzero.after += count_nonzero(to, target, count);
-      advance(0, tensor);
-    }
-    return is_cancelled_ ? Result<void>() : judge(index, report, nonzero, from, to);
-  }
-
-  // Of a block that begins at element `first`.
-  [[nodiscard]] Execution from_element(std::uint64_t first) const {
-    Execution execution = run_.execution;
-    execution.first_element = first;
-    return execution;
-  }
-
-  Result<void> convert(std::size_t index, const PlannedTensor& tensor) {
+  // Casts a tensor block by block, and notes its report and its damage if they are asked for. `writes`: false: the
+  // results are there already, and are made again for these alone.
+  Result<void> convert(std::size_t index, const PlannedTensor& tensor, bool writes) {
     const DType from = tensor.from;
     const DType to = tensor.target.dtype;
     const std::uint64_t per_block = block_elements(from, to, block_bytes_);
@@ -138,23 +104,27 @@ class Transfer {
     const bool reported = tensor.decodes() ? measures_decoded() : run_.report;
     if (reported || judged) report.emplace();
     NonzeroCounts nonzero;
+    const AlignedBuffer unwritten(writes ? 0 : block_bytes_);
     for (std::uint64_t first = 0; first < tensor.target.count && !is_cancelled_; first += per_block) {
       const std::size_t count = std::min(per_block, tensor.target.count - first);
       const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-      std::span<std::byte> source = TRY(read_block(tensor, first, count));
-      std::span<std::byte> block = TRY(blocks_.acquire());
+      const std::span<std::byte> source = source_.span().first(storage_bytes(from, count));
+      TRY(reader_.read(tensor.source, storage_bytes(from, first), source));
+      const std::span<std::byte> block = writes ? TRY(blocks_.acquire()) : unwritten.span();
       const MutableTensorView target{to, shape, block.first(storage_bytes(to, count))};
-      Result<void> done = report ? cast({from, shape, source}, target, options, *report, from_element(first))
-                                 : cast({from, shape, source}, target, options, from_element(first));
+      Execution execution = run_.execution;
+      execution.first_element = first;
+      Result<void> done = report ? cast({from, shape, source}, target, options, *report, execution)
+                                 : cast({from, shape, source}, target, options, execution);
       if (!done) return located(std::move(done).error(), first, from);
       if (judged) {
         nonzero.before += count_nonzero(from, source, count);
         nonzero.after += count_nonzero(to, target.bytes, count);
       }
-      blocks_.push(target.bytes.size());
-      advance(
-          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size(),
-          tensor);
+      if (writes) blocks_.push(target.bytes.size());
+      const std::uint64_t moved =
+          tensor.decodes() ? share(tensor, first + count) - share(tensor, first) : source.size() + target.bytes.size();
+      advance(writes ? moved : 0, tensor);
     }
     if (reported) notes_[index].report = report;
     return judged && !is_cancelled_ ? judge(index, *report, nonzero, from, to) : Result<void>();

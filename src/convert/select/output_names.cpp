@@ -59,8 +59,8 @@ Result<OutputNames::Renaming> OutputNames::compile_renaming(const Rename& rename
 }
 
 bool OutputNames::writes(const std::string& name) {
-  const bool dropped = drop_.first_match(name) < drop_.size();
-  const bool chosen = only_.size() == 0 || only_.first_match(name) < only_.size();
+  const bool dropped = drop_.matches(name);
+  const bool chosen = only_.size() == 0 || only_.matches(name);
   return chosen && !dropped;
 }
 

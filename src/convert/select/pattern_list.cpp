@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 
@@ -10,32 +12,33 @@ namespace tensorcast::file_conversion {
 
 Result<PatternList> PatternList::compile(const std::vector<std::string>& texts) {
   PatternList list;
-  for (const std::string& text : texts) {
-    NamePattern pattern = TRY(NamePattern::compile(text));
-    list.patterns_.push_back({text, std::move(pattern)});
-  }
+  for (const std::string& text : texts) TRY(list.add(text, text));
   return list;
 }
 
-std::size_t PatternList::first_match(const std::string& name) {
-  return first_match(name, [](std::size_t) { return true; });
+Result<void> PatternList::add(const std::string& text, const std::string& pattern) {
+  NamePattern compiled = TRY(NamePattern::compile(pattern));
+  patterns_.push_back({text, std::move(compiled)});
+  return {};
 }
 
 std::size_t PatternList::first_match(const std::string& name, const std::function<bool(std::size_t)>& holds) {
   std::size_t first = patterns_.size();
   for (std::size_t i = patterns_.size(); i-- > 0;) {
-    if (!holds(i) || !patterns_[i].pattern.matches(name)) continue;
+    if ((holds && !holds(i)) || !patterns_[i].pattern.matches(name)) continue;
     patterns_[i].matched = true;
     first = i;
   }
   return first;
 }
 
+std::size_t PatternList::first_unmatched() const {
+  return static_cast<std::size_t>(std::ranges::find(patterns_, false, &Entry::matched) - patterns_.begin());
+}
+
 Result<void> PatternList::check_all_matched(std::string_view kind) const {
-  for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    if (!patterns_[i].matched) return matches_nothing(kind, i, patterns_[i].text);
-  }
-  return {};
+  const std::size_t index = first_unmatched();
+  return index == size() ? Result<void>() : matches_nothing(kind, index, text(index));
 }
 
 Error PatternList::matches_nothing(std::string_view kind, std::size_t index, std::string_view pattern) {

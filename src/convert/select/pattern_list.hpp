@@ -17,11 +17,17 @@ class PatternList {
   // Errors: invalid_argument, with the fault of the pattern.
   [[nodiscard]] static Result<PatternList> compile(const std::vector<std::string>& texts);
 
-  // Returns the index of the first pattern that matches; size() if none does.
-  [[nodiscard]] std::size_t first_match(const std::string& name);
-  // The same, of the patterns for whose index `holds` is true.
-  [[nodiscard]] std::size_t first_match(const std::string& name, const std::function<bool(std::size_t)>& holds);
+  // Adds the pattern of a text. Errors: as compile().
+  [[nodiscard]] Result<void> add(const std::string& text, const std::string& pattern);
 
+  // Returns the index of the first pattern that matches, and for whose index `holds` is true; size() if none does.
+  [[nodiscard]] std::size_t first_match(const std::string& name,
+                                        const std::function<bool(std::size_t)>& holds = nullptr);
+  [[nodiscard]] bool matches(const std::string& name) { return first_match(name) < size(); }
+
+  // Returns the index of the first pattern that has matched no name so far; size() if there is none.
+  [[nodiscard]] std::size_t first_unmatched() const;
+  [[nodiscard]] const std::string& text(std::size_t index) const { return patterns_[index].text; }
   // Errors: invalid_argument, if a pattern has matched no name so far. `kind` is "rule", "include" or the like.
   [[nodiscard]] Result<void> check_all_matched(std::string_view kind) const;
   // The error of check_all_matched().

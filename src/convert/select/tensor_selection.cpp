@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,11 @@ namespace {
 
 using formats::Format;
 using formats::TensorInfo;
+
+// What PyTorch's optimizers keep for each parameter.
+constexpr auto moments = std::to_array<std::string_view>(
+    {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg", "acc_delta", "grad_avg"});
+constexpr std::string_view optimizer = "optimizer";
 
 Error cannot_convert(const TensorInfo& tensor, const Format& input) {
   if (tensor.problem) return *tensor.problem;
@@ -74,6 +81,19 @@ bool is_quantized_matrix(std::string_view tensor, std::size_t rank) noexcept {
 }  // namespace tensorcast
 
 namespace tensorcast::file_conversion {
+
+bool is_optimizer_state(const formats::TensorInfo& tensor) {
+  std::string_view rest = tensor.name;
+  while (true) {
+    const std::size_t dot = rest.find('.');
+    const std::string_view part = rest.substr(0, dot);
+    if (part == "optim" || part == "optim_state_dict" || part == optimizer || part == "optimizers") return true;
+    if (part.starts_with(optimizer) && part.size() > optimizer.size() && part[optimizer.size()] == '_') return true;
+    if (std::ranges::find(moments, part) != moments.end()) return true;
+    if (dot == std::string_view::npos) return part == "step" && tensor.count == 1;
+    rest.remove_prefix(dot + 1);
+  }
+}
 
 bool has_target(const TensorTargets& targets) {
   return targets.to != DType::undefined || chooses_schemes(targets) || !targets.rules.empty();
@@ -150,10 +170,9 @@ Result<Decision> Selection::decide(const TensorInfo& tensor, bool optimizer_stat
   const ConvertRequest& request = *request_;
   const bool has_scheme = chooses_schemes(request);
   const std::size_t rule = first_rule(tensor);
-  const std::size_t include = include_.first_match(tensor.name);
-  const std::size_t exclude = exclude_.first_match(tensor.name);
-  if (exclude < exclude_.size()) return Decision{.reason = {TypeReason::excluded}, .included = false};
-  if (include_.size() != 0 && include == include_.size()) {
+  const bool included = include_.matches(tensor.name);
+  if (exclude_.matches(tensor.name)) return Decision{.reason = {TypeReason::excluded}, .included = false};
+  if (include_.size() != 0 && !included) {
     return Decision{.reason = {TypeReason::not_included}, .included = false};
   }
   if (rule < rules_.size()) return by_rule(rule, tensor);

@@ -26,6 +26,9 @@ struct Decision {
   [[nodiscard]] bool changes() const noexcept { return to != DType::undefined || quantizes(); }
 };
 
+// Reports whether a tensor is an optimizer's: its name has a part named "optimizer" (also "optimizer_state_dict" and
+// the like) or "optim", it is a moment such as "exp_avg" or "exp_avg_sq", or one number named "step".
+[[nodiscard]] bool is_optimizer_state(const formats::TensorInfo& tensor);
 // Whether a request names a type, a scheme or a budget.
 [[nodiscard]] bool has_target(const TensorTargets& targets);
 // Whether weights may be quantized: the request, or a rule, names a scheme.
@@ -43,7 +46,7 @@ class Selection {
   // The array of a format without names is converted whatever its type. Errors: unsupported (a rule for a tensor that
   // cannot be converted).
   [[nodiscard]] Result<Decision> decide(const formats::TensorInfo& tensor, bool optimizer_state);
-  [[nodiscard]] bool excludes(const std::string& name) { return exclude_.first_match(name) < exclude_.size(); }
+  [[nodiscard]] bool excludes(const std::string& name) { return exclude_.matches(name); }
   // Errors: invalid_argument, naming a pattern that has matched nothing so far.
   [[nodiscard]] Result<void> check_all_matched() const;
 

@@ -32,7 +32,7 @@ Result<std::vector<std::size_t>> matching_tensors(const FileSummary& file, const
     file_conversion::PatternList list = TRY(file_conversion::PatternList::compile(patterns));
     std::vector<std::size_t> matching;
     for (std::size_t index = 0; index < file.tensors.size(); ++index) {
-      if (list.first_match(file.tensors[index].name) < list.size()) matching.push_back(index);
+      if (list.matches(file.tensors[index].name)) matching.push_back(index);
     }
     TRY(list.check_all_matched("include"));
     return matching;
