@@ -3,7 +3,8 @@
 //
 // Three steps, for a layer that exists in another spelling and for a weight that is quantized alike:
 // 1. spell() turns a LayerContent, which says what a layer is, into a WrittenLayer: the tensors that a spelling has.
-// 2. A LayerPacker makes the bytes of these tensors, range by range. It asks a LayerCodes for element codes, one a byte,
+// 2. A LayerPacker makes the bytes of these tensors, range by range. It asks a LayerCodes for element codes, one a
+// byte,
 //    and for scales in rows; a quantizer implements LayerCodes, and RespelledCodes reads a layer.
 // 3. describe() makes the configuration from all written layers of a model.
 #pragma once
