@@ -83,7 +83,8 @@ def cast_on_device(
             hold its codes: uint8 for 8 bits and fewer, one element a byte.
         from_: the type of the codes that ``x``, a tensor of integers of that width, holds.
         fused: compile the operations to one kernel by ``torch.compile``. The first call of each pair of types and options
-            takes seconds. Stochastic rounding, and options that are ``"error"``, run operation by operation.
+            takes seconds, with a scale up to half a minute; another scale compiles nothing. Stochastic rounding, and
+            options that are ``"error"``, run operation by operation.
         **options: those of :func:`tensorcast.cast`, but ``float_string``; ``scale`` may be a tensor that broadcasts to
             ``x``, of float64, float32, float16 or bfloat16.
 
