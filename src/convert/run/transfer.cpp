@@ -167,8 +167,9 @@ class Transfer {
     for (NumberBlocks numbers(options_for(tensor), tensor, reader_, block_bytes_);
          !numbers.at_end() && !is_cancelled_;) {
       const std::uint64_t before = share(tensor, numbers.done());
-      const std::span<std::byte> parsed = TRY(numbers.next(TRY(blocks_.acquire())));
-      blocks_.push(parsed.size());
+      const Result<std::span<std::byte>> parsed = numbers.next(TRY(blocks_.acquire()));
+      if (!parsed) return located(parsed.error(), 0, tensor.from);
+      blocks_.push(parsed->size());
       advance(share(tensor, numbers.done()) - before, tensor);
     }
     return {};
