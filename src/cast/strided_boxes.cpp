@@ -155,7 +155,7 @@ bool has_boxes(const StridedArray& src, const StridedArray& dst, const Work& wor
   // Long runs are converted where they are, unless they are only copied.
   if (has_long_runs(src, dst) && !copies(src, dst, work)) return false;
   // Then so does each box.
-  const bool begins_with_byte = !dst.is_packed() || dst.shape.back() * bit_width(dst.dtype) % 8 == 0;
+  const bool begins_with_byte = !dst.is_packed() || dst.shape.back() % 8 * bit_width(dst.dtype) % 8 == 0;
   return begins_with_byte && is_dense(dst);
 }
 

@@ -194,9 +194,10 @@ class DistributedReader final : public formats::Reader {
     formats::Reader* reader = TRY(open_item(chunk.item));
     const std::vector<TensorInfo>& found = reader->tensors();
     std::vector<std::int64_t> shape = chunk.sizes;
-    if (!shape.empty()) shape.back() *= tensor.type->packed;
-    const bool fits = found.size() == 1 && found[0].name.empty() && found[0].dtype == tensor.type->dtype &&
-                      found[0].foreign_dtype == tensor.type->foreign && found[0].shape == shape;
+    const bool is_too_long = !shape.empty() && __builtin_mul_overflow(shape.back(), tensor.type->packed, &shape.back());
+    const bool fits = !is_too_long && found.size() == 1 && found[0].name.empty() &&
+                      found[0].dtype == tensor.type->dtype && found[0].foreign_dtype == tensor.type->foreign &&
+                      found[0].shape == shape;
     if (fits) return reader;
     return damaged_distributed(fmt::format("a chunk in {} is not what .metadata says", source_.files[chunk.item.file]));
   }

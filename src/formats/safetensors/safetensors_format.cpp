@@ -86,7 +86,7 @@ Result<void> check(std::span<const TensorInfo> tensors) {
 std::string objection(const TensorInfo& tensor) {
   const int bits = bit_width(tensor.dtype);
   const std::int64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
-  if (find_dtype(tensor.dtype) == nullptr || bits >= 8 || last * bits % 8 == 0) return {};
+  if (find_dtype(tensor.dtype) == nullptr || bits >= 8 || last % 8 * bits % 8 == 0) return {};
   return bits == 4 ? "last dimension odd" : fmt::format("last dimension of {} elements fills no whole bytes", last);
 }
 

@@ -160,7 +160,8 @@ void complete_gptq(const ModelTensors& tensors, const std::string& module, const
   std::int64_t inputs = 0;
   if (__builtin_mul_overflow(builder.codes().shape[0], gptq_word_bits, &inputs)) builder.fail("its shape is too large");
   inputs /= bits;
-  if (builder.codes().shape[0] * gptq_word_bits % bits != 0) builder.fail("its rows are not whole groups of codes");
+  if (builder.codes().shape[0] % bits * gptq_word_bits % bits != 0)
+    builder.fail("its rows are not whole groups of codes");
   const bool second = version == gptq_versions.back();
   if (second && layer.spelling == layouts::gptq.name) layer.spelling = layouts::gptq_v2.name;
   layer.shape = {outputs, inputs};

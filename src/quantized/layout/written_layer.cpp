@@ -106,7 +106,8 @@ std::vector<std::int64_t> grid_shape(const LayerContent& content) {
 
 std::vector<std::int64_t> packed_shape(const LayerContent& content, std::int64_t elements, std::int64_t units) {
   std::vector<std::int64_t> shape = content.shape;
-  shape.back() = blocks_of(shape.back() * units, elements);
+  // Their product may be too large where another dimension is 0.
+  shape.back() = shape.back() / elements * units + blocks_of(shape.back() % elements * units, elements);
   return shape;
 }
 
