@@ -10,6 +10,7 @@
 #include "cast/strided_block.hpp"
 #include "cast/tuning.hpp"
 #include "cast/walk.hpp"
+#include "dtype/dtype_table.hpp"
 #include "dtype/prefetch.hpp"
 #include "dtype/try.hpp"
 #include "kernels/ops.hpp"
@@ -155,7 +156,8 @@ bool has_boxes(const StridedArray& src, const StridedArray& dst, const Work& wor
   // Long runs are converted where they are, unless they are only copied.
   if (has_long_runs(src, dst) && !copies(src, dst, work)) return false;
   // Then so does each box.
-  const bool begins_with_byte = !dst.is_packed() || dst.shape.back() % 8 * bit_width(dst.dtype) % 8 == 0;
+  const bool begins_with_byte =
+      !dst.is_packed() || ends_with_byte(bit_width(dst.dtype), static_cast<std::uint64_t>(dst.shape.back()));
   return begins_with_byte && is_dense(dst);
 }
 

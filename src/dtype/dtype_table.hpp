@@ -141,6 +141,12 @@ static_assert(table_is_sound());
   return __builtin_mul_overflow(count, bits / 8, &bytes) ? std::numeric_limits<std::size_t>::max() : bytes;
 }
 
+// Reports whether elements of `bits` bits end with a byte; the product of a long dimension beside an empty one may be
+// too large.
+[[nodiscard]] constexpr bool ends_with_byte(int bits, std::uint64_t count) noexcept {
+  return count % 8 * static_cast<std::uint64_t>(bits) % 8 == 0;
+}
+
 // Errors: unsupported for uint1, which can only be promoted; invalid_argument for a number without a type.
 [[nodiscard]] Result<void> check_castable(DType dtype);
 

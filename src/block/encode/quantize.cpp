@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include "block/encode/quantizer.hpp"
 #include "block/format/code_packing.hpp"
 #include "cast/conversion.hpp"

@@ -7,6 +7,7 @@
 #include <array>
 #include <numeric>
 
+#include "dtype/dtype_table.hpp"
 #include "dtype/error_places.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
@@ -74,7 +75,7 @@ Result<void> check(std::span<const TensorInfo> tensors) {
     const auto fail = [&](std::string message) { return of_tensor(tensor.name, unsupported(std::move(message))); };
     if (tensor.name == "__metadata__") return fail("safetensors keeps this name for itself");
     if (tensor.shape.size() > safetensors::max_rank) return fail("safetensors cannot hold so many dimensions");
-    if (bit_width(tensor.dtype) != 0 && tensor.count % 8 != 0 && tensor.count * bit_width(tensor.dtype) % 8 != 0) {
+    if (!ends_with_byte(bit_width(tensor.dtype), tensor.count)) {
       return fail(fmt::format("safetensors holds whole bytes only, and {} elements of {} do not fill them",
                               tensor.count, name(tensor.dtype)));
     }
@@ -86,7 +87,7 @@ Result<void> check(std::span<const TensorInfo> tensors) {
 std::string objection(const TensorInfo& tensor) {
   const int bits = bit_width(tensor.dtype);
   const std::int64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
-  if (find_dtype(tensor.dtype) == nullptr || bits >= 8 || last % 8 * bits % 8 == 0) return {};
+  if (find_dtype(tensor.dtype) == nullptr || ends_with_byte(bits, static_cast<std::uint64_t>(last))) return {};
   return bits == 4 ? "last dimension odd" : fmt::format("last dimension of {} elements fills no whole bytes", last);
 }
 
