@@ -477,7 +477,7 @@ typedef struct tc_quantized_layout {
   tc_dtype codes_dtype;
   tc_dtype scales_dtype;
   float global_scale;       /* for options->maximum, if the scheme has one, and options->compute_dtype */
-  int32_t has_global_scale; /* 0: there is none */
+  int32_t has_global_scale; /* 0: there is none, or no maximum is given */
 } tc_quantized_layout;
 
 #define TC_QUANTIZED_LAYOUT_INIT \

@@ -31,3 +31,14 @@ def test_each_target_is_described(source_dir):
     sources = [*(source_dir / "src").rglob("*_fuzz.cpp"), *(source_dir / "tests/fuzz").glob("*_fuzz.cpp")]
     described = set(re.findall(r"`(\w+_fuzz)`", page.partition("<!-- fuzz -->")[0]))
     assert {path.stem for path in sources} <= described
+
+
+def test_each_function_of_c_is_fuzzed(source_dir):
+    headers = (source_dir / "include/tensorcast").glob("*.h")
+    functions = {name for path in headers for name in re.findall(r"\b(tc_\w+)\(", re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL))}
+    sources = [*(source_dir / "src").rglob("*_fuzz.cpp"), *(source_dir / "tests/fuzz").glob("*_fuzz.cpp")]
+    called = {name for path in sources for name in re.findall(r"\btc_\w+", path.read_text())}
+    without_input = {"tc_version", "tc_describe"}
+    of_older_programs = {"tc_cast_options_init", "tc_cast_report_init", "tc_promote_options_init"}  # _sized, with one size
+    assert len(functions) > 80
+    assert functions - called - without_input - of_older_programs == set()

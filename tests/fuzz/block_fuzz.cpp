@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -12,34 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "dtype/choices_testing.hpp"
+#include "exact_memory.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 
 namespace {
 
 namespace tc = tensorcast;
+using tc::fuzzing::Memory;
+using tc::fuzzing::require;
 using tc::testing::Choices;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  __builtin_trap();
-}
-
-// Buffers of exactly the sizes that are asked for.
-class Memory {
- public:
-  std::span<std::byte> take(Choices& choices, std::size_t bytes) {
-    kept_.emplace_back(new std::byte[bytes]);
-    const std::span<std::byte> taken(kept_.back().get(), bytes);
-    choices.fill(taken);
-    return taken;
-  }
-
- private:
-  std::vector<std::unique_ptr<std::byte[]>> kept_;
-};
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads arbitrary bytes as an ONNX model, and does all that `tcast onnx` can do to its precision. What is written must
-// be readable. The bytes also choose the options.
+// be readable, and C must count what C++ does. The bytes also choose the options.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <numeric>
 #include <string>
 
+#include "tensorcast/c_onnx.h"
 #include "tensorcast/onnx.hpp"
 
 namespace {
@@ -39,6 +40,41 @@ onnx::ConvertRequest request_of(const std::string& path, unsigned choice) {
   return request;
 }
 
+// C has the request's main options.
+void check_in_c(const onnx::ConvertRequest& request) {
+  onnx::ConvertRequest in_cpp{.input = request.input, .to = request.to, .dry_run = true};
+  in_cpp.weights_only = request.weights_only;
+  in_cpp.weights_scheme = request.weights_scheme;
+  in_cpp.keep = request.keep;
+  in_cpp.opset = request.opset;
+  in_cpp.runtime = request.runtime;
+  in_cpp.on_overflow = request.on_overflow;
+  in_cpp.keep_io_types = request.keep_io_types;
+  const Result<onnx::ConvertOutcome> expected = onnx::convert(in_cpp);
+
+  const char* const keep = request.keep.empty() ? nullptr : request.keep.front().c_str();
+  tc_onnx_convert_options options = TC_ONNX_CONVERT_OPTIONS_INIT;
+  options.weights_scheme = request.weights_scheme.empty() ? nullptr : request.weights_scheme.c_str();
+  options.keep = &keep;
+  options.keep_count = request.keep.size();
+  options.opset = request.opset;
+  options.runtime = static_cast<std::int32_t>(request.runtime);
+  options.on_overflow = static_cast<std::int32_t>(request.on_overflow);
+  options.keep_io_types = request.keep_io_types;
+  options.weights_only = request.weights_only;
+  options.dry_run = 1;
+  tc_onnx_convert_outcome outcome = TC_ONNX_CONVERT_OUTCOME_INIT;
+  const tc_status status =
+      tc_onnx_convert(request.input.c_str(), "", static_cast<tc_dtype>(request.to), &options, &outcome);
+  if (status != (expected ? TC_OK : static_cast<tc_status>(expected.error().code))) std::abort();
+  if (!expected) return;
+  if (outcome.nodes != expected->nodes || outcome.nodes_converted != expected->nodes_converted ||
+      outcome.nodes_kept != expected->kept.size() || outcome.casts_after != expected->casts_after ||
+      outcome.initializer_bytes_after != expected->initializer_bytes_after) {
+    std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -56,6 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::accumulate(data, data + size, 0u, [](unsigned sum, unsigned byte) { return sum * 31 + byte; });
   onnx::ConvertRequest request = request_of(path, choice);
   const bool converts = onnx::convert(request).ok();
+
+  if (choice / 16 % 4 == 0) check_in_c(request);
 
   // Writing waits for the disk.
   if (choice % 16 != 0) return 0;
