@@ -135,10 +135,25 @@ TC_API tc_status tc_convert_outcome_report(const tc_convert_outcome* outcome, si
    until it is closed. */
 typedef struct tc_file tc_file;
 
+/* What a file does not say of itself. Grows as tc_cast_options; the default of every field but struct_size is zero. */
+typedef struct tc_open_options {
+  size_t struct_size;      /* sizeof(tc_open_options) */
+  const tc_source* source; /* the bytes, in the place of the path, which is then their name; NULL: the path's file */
+  const char* format;      /* "npy", "safetensors", ...; NULL: by extension and content */
+  const int64_t* shape;    /* of a file without a header, whose format is "raw"; NULL: none */
+  size_t rank;
+  tc_dtype from; /* npy, npz: the type behind `|V1` or `<V2`; with a shape, the type of the elements */
+} tc_open_options;
+
+#define TC_OPEN_OPTIONS_INIT \
+  { sizeof(tc_open_options), NULL, NULL, NULL, 0, TC_UNDEFINED }
+
 /* Reads the header. `name` is for messages, and its extension tells formats without a signature; NULL: "source".
-   Errors: TC_IO, TC_PARSE, TC_UNSUPPORTED, TC_INVALID_ARGUMENT; *file is unchanged. */
+   Options  NULL means the defaults.
+   Errors   TC_IO, TC_PARSE, TC_UNSUPPORTED, TC_INVALID_ARGUMENT; *file is unchanged. */
 TC_API tc_status tc_file_open(const char* path, tc_file** file);
 TC_API tc_status tc_file_open_source(const tc_source* source, const char* name, tc_file** file);
+TC_API tc_status tc_file_open_with(const char* path, const tc_open_options* options, tc_file** file);
 TC_API void tc_file_close(tc_file* file); /* NULL is allowed */
 TC_API size_t tc_file_count(const tc_file* file);
 TC_API const char* tc_file_format(const tc_file* file); /* "safetensors", "gguf", ... */

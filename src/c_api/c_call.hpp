@@ -171,6 +171,13 @@ inline constexpr std::size_t most_dimensions = 1024;
 // A view of a caller's array; undefined if its data are null. Errors: invalid_argument.
 [[nodiscard]] Result<TensorView> view_of(const tc_array& array);
 
+// A type that elements can have. Errors: invalid_argument.
+[[nodiscard]] inline Result<DType> castable(tc_dtype number) {
+  const auto dtype = static_cast<DType>(number);
+  if (is_castable(dtype)) return dtype;
+  return invalid(formatted("dtype number {} does not exist", number));
+}
+
 // Errors: as check_size().
 [[nodiscard]] Result<CastReport> read_report(const tc_cast_report& report);
 // Fills a caller's report. Errors: as check_size().

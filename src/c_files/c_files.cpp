@@ -46,8 +46,6 @@ using tensorcast::OnLoss;
 using tensorcast::Result;
 namespace options = tensorcast::options;
 
-// The sizes of the first release.
-
 // Runs set(request) on a request that is not null.
 template <class Set>
 tc_status change(tc_convert_request* request, Set&& set) noexcept {
@@ -72,12 +70,6 @@ tc_status add_pattern(tc_convert_request* request, std::vector<std::string> Conv
     (changed.request.*list).emplace_back(pattern);
     return {};
   });
-}
-
-Result<DType> castable(tc_dtype number) {
-  const auto dtype = static_cast<DType>(number);
-  if (tensorcast::is_castable(dtype)) return dtype;
-  return invalid(tensorcast::formatted("dtype number {} does not exist", number));
 }
 
 tc_status add_rule(tc_convert_request* request, const char* pattern, tc_dtype to, std::optional<double> scale) {

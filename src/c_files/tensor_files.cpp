@@ -24,6 +24,11 @@ struct tensorcast::c_api::Growth<tc_tensor_info> {
   static constexpr std::array sizes = {offsetof(tc_tensor_info, dtype) + sizeof(tc_tensor_info::dtype)};
 };
 template <>
+struct tensorcast::c_api::Growth<tc_open_options> {
+  static constexpr const char* name = "tc_open_options";
+  static constexpr std::array sizes = {offsetof(tc_open_options, from) + sizeof(tc_open_options::from)};
+};
+template <>
 struct tensorcast::c_api::Growth<tc_write_options> {
   static constexpr const char* name = "tc_write_options";
   static constexpr std::array sizes = {offsetof(tc_write_options, parents) + sizeof(tc_write_options::parents)};
@@ -35,6 +40,7 @@ using namespace tensorcast::c_api;
 using tensorcast::DType;
 using tensorcast::formatted;
 using tensorcast::NamedTensor;
+using tensorcast::OpenTensorFileOptions;
 using tensorcast::Result;
 using tensorcast::Tensor;
 using tensorcast::TensorFile;
@@ -42,9 +48,34 @@ using tensorcast::TensorSummary;
 using tensorcast::TensorView;
 using tensorcast::WriteTensorsOptions;
 
-Result<void> give(TensorFile opened, tc_file** file) {
-  *file = std::make_unique<tc_file>(tc_file{std::move(opened)}).release();
-  return {};
+Result<OpenTensorFileOptions> open_options(const tc_open_options& given) {
+  OpenTensorFileOptions read;
+  if (given.format != nullptr) read.format = given.format;
+  DType from = DType::undefined;
+  if (given.from != TC_UNDEFINED) from = TRY(castable(given.from));
+  if (given.shape == nullptr) {
+    if (given.rank != 0) return invalid("the shape is null");
+    read.from.all = from;
+    return read;
+  }
+  if (given.rank > most_dimensions) return invalid("more than 1024 dimensions");
+  if (from == DType::undefined) return invalid("a shape is given and no type", "set `from`");
+  read.raw = tensorcast::RawLayout{from, std::vector<std::int64_t>(given.shape, given.shape + given.rank)};
+  return read;
+}
+
+tc_status open(const char* path, const tc_open_options* options, tc_file** file) {
+  return run([&]() -> Result<void> {
+    tc_open_options given = TC_OPEN_OPTIONS_INIT;
+    if (options != nullptr) given = TRY(read_struct(given, options));
+    if (file == nullptr || (path == nullptr && given.source == nullptr)) return invalid("a pointer is null");
+    const OpenTensorFileOptions read = TRY(open_options(given));
+    TensorFile opened =
+        TRY(given.source == nullptr ? TensorFile::open(path, read)
+                                    : TensorFile::open(TRY(callers_source(given.source)), name_of_source(path), read));
+    *file = std::make_unique<tc_file>(tc_file{std::move(opened)}).release();
+    return {};
+  });
 }
 
 Result<const TensorSummary*> tensor_of(const tc_file* file, size_t index) {
@@ -113,18 +144,17 @@ Result<WriteTensorsOptions> write_options(const tc_write_options* options) {
 
 extern "C" {
 
-tc_status tc_file_open(const char* path, tc_file** file) {
-  return run([&]() -> Result<void> {
-    if (path == nullptr || file == nullptr) return invalid("a pointer is null");
-    return give(TRY(TensorFile::open(path)), file);
-  });
-}
+tc_status tc_file_open(const char* path, tc_file** file) { return open(path, nullptr, file); }
 
 tc_status tc_file_open_source(const tc_source* source, const char* name, tc_file** file) {
-  return run([&]() -> Result<void> {
-    if (file == nullptr) return invalid("a pointer is null");
-    return give(TRY(TensorFile::open(TRY(callers_source(source)), name_of_source(name))), file);
-  });
+  if (source == nullptr) return run([]() -> Result<void> { return invalid("the source is null"); });
+  tc_open_options options = TC_OPEN_OPTIONS_INIT;
+  options.source = source;
+  return open(name, &options, file);
+}
+
+tc_status tc_file_open_with(const char* path, const tc_open_options* options, tc_file** file) {
+  return open(path, options, file);
 }
 
 void tc_file_close(tc_file* file) { delete file; }

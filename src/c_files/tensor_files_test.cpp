@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/test_folder.hpp"
@@ -98,6 +99,63 @@ TEST_F(CTensorFiles, ReadsBackWhatWasWritten) {
   ASSERT_EQ(tc_file_read(file_, 1, 0, 4, two, sizeof two, TC_UNDEFINED, nullptr), TC_OK) << tc_last_error();
   EXPECT_EQ(two[1], 0x43);
   EXPECT_EQ(tc_file_read(file_, 0, 6, 0, nullptr, 0, TC_UNDEFINED, nullptr), TC_OK) << "no elements";
+}
+
+// NumPy has no name for bfloat16, and a raw file has none at all.
+TEST_F(CTensorFiles, OpensWhatDoesNotSayItsType) {
+  const unsigned short numbers[2] = {0x3F80, 0x4000};
+  const int64_t shape[] = {2}, rows[] = {2, 1}, too_many[] = {3};
+  const char* const name = "";
+  const tc_array array = {numbers, shape, 1, TC_BFLOAT16};
+  const std::string npy = folder_ / "t.npy", raw = folder_ / "t.bin";
+  for (const std::string& path : {npy, raw}) {
+    ASSERT_EQ(tc_write_file(path.c_str(), &name, &array, 1, nullptr), TC_OK) << tc_last_error();
+  }
+  EXPECT_NE(tc_file_open(npy.c_str(), &file_), TC_OK);
+  tc_open_options options = TC_OPEN_OPTIONS_INIT;
+  options.from = TC_BFLOAT16;
+  ASSERT_EQ(tc_file_open_with(npy.c_str(), &options, &file_), TC_OK) << tc_last_error();
+  float read[2] = {};
+  ASSERT_EQ(tc_file_read(file_, 0, 0, 2, read, sizeof read, TC_FLOAT32, nullptr), TC_OK) << tc_last_error();
+  EXPECT_EQ(read[1], 2.0F);
+  tc_file_close(std::exchange(file_, nullptr));
+
+  options.shape = rows;
+  options.rank = 2;
+  ASSERT_EQ(tc_file_open_with(raw.c_str(), &options, &file_), TC_OK) << tc_last_error();
+  tc_tensor_info info = TC_TENSOR_INFO_INIT;
+  ASSERT_EQ(tc_file_tensor(file_, 0, &info), TC_OK);
+  EXPECT_EQ(info.rank, 2u);
+  EXPECT_EQ(info.dtype, TC_BFLOAT16);
+  tc_file_close(std::exchange(file_, nullptr));
+  Bytes bytes{.bytes = std::string("\x80\x3F\0\x40", 4)};
+  const tc_source source = bytes.source();
+  options.source = &source;
+  options.format = "raw";
+  ASSERT_EQ(tc_file_open_with(nullptr, &options, &file_), TC_OK) << tc_last_error();
+  EXPECT_EQ(tc_file_count(file_), 1u);
+  tc_file_close(std::exchange(file_, nullptr));
+
+  const auto refused = [&](const char* why) {
+    EXPECT_NE(tc_file_open_with(raw.c_str(), &options, &file_), TC_OK) << why;
+    EXPECT_EQ(file_, nullptr) << why;
+  };
+  options.source = nullptr;
+  options.shape = too_many, options.rank = 1;
+  refused("other sizes");
+  options.shape = rows, options.rank = 1025;
+  refused("too many dimensions");
+  options.rank = 2, options.from = TC_UNDEFINED;
+  refused("no type");
+  options.from = TC_UINT1;
+  refused("no type of elements");
+  options.from = TC_BFLOAT16, options.shape = nullptr;
+  refused("no shape");
+  options.rank = 0, options.format = "zip";
+  refused("no format");
+  options.format = nullptr, options.struct_size = 8;
+  refused("a size that no release had");
+  EXPECT_EQ(tc_file_open_with(nullptr, nullptr, &file_), TC_INVALID_ARGUMENT);
 }
 
 TEST_F(CTensorFiles, ReadsFromMemoryAndOwnReads) {

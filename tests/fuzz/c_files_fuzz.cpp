@@ -142,11 +142,19 @@ bool is_of_numpy(tc_dtype dtype) {
   return std::find(types.begin(), types.end(), dtype) != types.end();
 }
 
+// A file of one array whose header does not name its type is told it.
+void open(const std::string& path, tc_dtype dtype, File& file) {
+  tc_open_options options = TC_OPEN_OPTIONS_INIT;
+  if (path.ends_with("npy") && !is_of_numpy(dtype)) options.from = dtype;
+  require(tc_file_open_with(path.c_str(), &options, &file.it) == TC_OK, tc_last_error());
+  File by_path;
+  const tc_status opened = tc_file_open(path.c_str(), &by_path.it);
+  require((opened == TC_OK) == (options.from == TC_UNDEFINED), "a type that nothing names");
+}
+
 void check_written(const std::string& path, const std::vector<Named>& arrays) {
   File file;
-  const tc_status opened = tc_file_open(path.c_str(), &file.it);
-  if (opened != TC_OK && path.ends_with("npy") && !is_of_numpy(arrays.front().dtype)) return;
-  require(opened == TC_OK, tc_last_error());
+  open(path, arrays.front().dtype, file);
   require(tc_file_count(file.it) == arrays.size() && tc_file_format(file.it)[0] != '\0', "another number of tensors");
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     tc_tensor_info info = TC_TENSOR_INFO_INIT;
@@ -319,11 +327,12 @@ void check_layers(const Asked& asked, const std::vector<Named>& arrays, const st
 void check_outcome(const Asked& asked, const std::vector<Named>& arrays, const tc_convert_outcome* outcome,
                    const std::string& path) {
   File file;
-  if (!asked.is_dry) {
-    const tc_status opened = tc_file_open(path.c_str(), &file.it);
-    const bool is_named = !path.ends_with("npy") && !path.ends_with("bin") && !asked.names_format;
-    require(opened == TC_OK || !is_named, tc_last_error());
+  tc_tensor_outcome first = TC_TENSOR_OUTCOME_INIT;
+  if (tc_convert_outcome_tensor_count(outcome) != 0) {
+    require(tc_convert_outcome_tensor(outcome, 0, &first) == TC_OK, tc_last_error());
   }
+  if (!asked.is_dry && !asked.names_format && !path.ends_with("bin") && first.to != TC_STRING)
+    open(path, first.to, file);
   const bool is_dry = tc_convert_outcome_bytes_written(outcome) == 0 && tc_convert_outcome_is_verified(outcome) == 0;
   require((is_dry || !asked.is_dry) && tc_convert_outcome_input_format(outcome)[0] != '\0' &&
               tc_convert_outcome_output_format(outcome)[0] != '\0' &&

@@ -294,6 +294,16 @@ pub struct tc_file {
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct tc_open_options {
+    pub struct_size: usize,
+    pub source: *const tc_source,
+    pub format: *const c_char,
+    pub shape: *const i64,
+    pub rank: usize,
+    pub from: tc_dtype,
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct tc_tensor_info {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -472,6 +482,7 @@ unsafe extern "C" {
     pub fn tc_convert_outcome_report(outcome: *const tc_convert_outcome, index: usize, report: *mut tc_cast_report) -> tc_status;
     pub fn tc_file_open(path: *const c_char, file: *mut *mut tc_file) -> tc_status;
     pub fn tc_file_open_source(source: *const tc_source, name: *const c_char, file: *mut *mut tc_file) -> tc_status;
+    pub fn tc_file_open_with(path: *const c_char, options: *const tc_open_options, file: *mut *mut tc_file) -> tc_status;
     pub fn tc_file_close(file: *mut tc_file);
     pub fn tc_file_count(file: *const tc_file) -> usize;
     pub fn tc_file_format(file: *const tc_file) -> *const c_char;
