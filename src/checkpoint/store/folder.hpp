@@ -47,7 +47,7 @@ class Folder {
     std::string version = {};  // as StoredFile::version()
   };
 
-  // Opens a folder. create() makes it and those above. Errors: io.
+  // Opens a folder. create() makes it and those above; what it made goes with this if it is empty. Errors: io.
   [[nodiscard]] static Result<std::unique_ptr<Folder>> open(const std::string& path);
   [[nodiscard]] static Result<std::unique_ptr<Folder>> create(const std::string& path);
   virtual ~Folder() = default;

@@ -80,7 +80,9 @@ Result<void> remove_empty_below(const io::Folder& folder) {
 
 class LocalFolder final : public Folder {
  public:
-  explicit LocalFolder(io::Folder folder) : Folder(folder.path()), folder_(std::move(folder)) {}
+  // `made`: folders that go again if they are empty at the end, as after an error in the weights.
+  explicit LocalFolder(io::Folder folder, io::ParentFolders made = {})
+      : Folder(folder.path()), made_(std::move(made)), folder_(std::move(folder)) {}
 
   Result<std::optional<Entry>> find(const std::string& name) const override {
     const std::optional<io::Found> found = TRY(folder_.find(name));
@@ -171,6 +173,7 @@ class LocalFolder final : public Folder {
     return {};
   }
 
+  io::ParentFolders made_;
   io::Folder folder_;
 };
 
@@ -223,8 +226,8 @@ Result<std::unique_ptr<Folder>> open_folder(const std::string& path) {
 }
 
 Result<std::unique_ptr<Folder>> create_folder(const std::string& path) {
-  TRY(io::ParentFolders::create(path + "/")).keep();
-  return open_folder(path);
+  io::ParentFolders made = TRY(io::ParentFolders::create(path + "/"));
+  return std::unique_ptr<Folder>(std::make_unique<LocalFolder>(TRY(io::Folder::open(path)), std::move(made)));
 }
 
 Result<StoredFile> open_source(const std::string& folder, const std::string& name) {

@@ -33,6 +33,21 @@ TEST(LocalFolder, FollowsLinksOfASourceThatStayInside) {
   }
 }
 
+TEST(LocalFolder, WhatWasMadeAndIsEmptyGoes) {
+  const io::TestFolder here;
+  fs::create_directories(here / "old");
+  for (const char* name : {"old", "new/out", "new/out"}) {
+    EXPECT_TRUE(Folder::create(here / name).ok());
+  }
+  EXPECT_TRUE(fs::exists(here / "old"));
+  EXPECT_FALSE(fs::exists(here / "new"));
+  {
+    const auto folder = Folder::create(here / "new/out").value();
+    ASSERT_TRUE(folder->write_text("file", "text").ok());
+  }
+  EXPECT_TRUE(fs::exists(here / "new/out/file"));
+}
+
 TEST(LocalFolder, FollowsNoLinksOfAnOutput) {
   const io::TestFolder here;
   fs::create_directories(here / "out");
