@@ -8,12 +8,16 @@ import re
 import pytest
 
 
-@pytest.fixture(scope="module")
-def record(source_dir):
-    loader = importlib.machinery.SourceFileLoader("fuzz_record", str(source_dir / "scripts/make/fuzz-record"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fuzz_record", loader))
+def script(source_dir, name):
+    loader = importlib.machinery.SourceFileLoader(name, str(source_dir / "scripts/make" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def record(source_dir):
+    return script(source_dir, "fuzz-record")
 
 
 def test_runs_add_up(record):
@@ -42,3 +46,8 @@ def test_each_function_of_c_is_fuzzed(source_dir):
     of_older_programs = {"tc_cast_options_init", "tc_cast_report_init", "tc_promote_options_init"}  # _sized, with one size
     assert len(functions) > 80
     assert functions - called - without_input - of_older_programs == set()
+
+
+def test_seeds_are_those_of_the_models(source_dir):
+    made = script(source_dir, "fuzz-seeds")
+    assert {path.name: path.read_text() for path in made.SEEDS.iterdir()} == made.seeds()
