@@ -507,6 +507,7 @@ typedef struct tc_quantized_buffers {
    caller's memory, on the calling thread, as rows of a key-value cache are. The bytes are those of tc_quantize of the
    whole weight; but only a call that has all rows tells that a weight is zero, whose default scales are 1.
    Rows     that share scales come in one call: multiples of tc_quantized_layout.block_rows, or up to the last row.
+   Matrices whose blocks have several rows are quantized one by one, each with sizes and buffers of its own.
    Maximum  a scheme with a scale for the whole weight needs options->maximum: the largest magnitude of all rows.
    Errors   as tc_quantize, and TC_INVALID_ARGUMENT: buffers of other sizes, rows beyond them, no maximum.
    Cost     the first call of a thread with a scheme, options and columns allocates, later ones do not, except with

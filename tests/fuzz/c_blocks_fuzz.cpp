@@ -124,34 +124,39 @@ void check_rows(Choices& choices, Memory& memory, const Weight& weight, const tc
     out.zero_points = reinterpret_cast<std::int8_t*>(memory.zeros(layout.zero_points_bytes).data());
   out.zero_points_bytes = layout.zero_points_bytes;
 
+  if (layout.block_rows != 1 && weight.shape.size() > 2) return;  // each matrix would have buffers of its own
   const std::int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
   const bool is_split = weight.shape.size() <= 2 && weight.options.importance == nullptr && choices.one_in(2);
   const std::int64_t step =
       !is_split ? layout.rows
                 : std::max<std::int64_t>(1, layout.block_rows) * static_cast<std::int64_t>(1 + choices.below(3));
   const std::size_t row_bytes = tc_storage_bytes(weight.dtype, static_cast<std::size_t>(columns));
+  const char* const scheme = weight.scheme.c_str();
   tc_status status = TC_OK;
-  for (std::int64_t row = 0; row < layout.rows && status == TC_OK; row += step) {
-    const std::int64_t rows = std::min(step, layout.rows - row);
-    std::vector<std::int64_t> shape = {rows, columns};
-    if (!is_split) shape = weight.shape;
-    const std::span<const std::byte> from =
-        weight.bytes.subspan(static_cast<std::size_t>(row) * row_bytes, static_cast<std::size_t>(rows) * row_bytes);
-    const tc_array array = {memory.copy(from.data(), from.size(), from.size()), shape.data(), shape.size(),
-                            weight.dtype};
-    status = tc_quantize_rows(weight.scheme.c_str(), &array, row, &out, &weight.options);
-    tc_quantized_buffers small = out;
-    --small.codes_bytes;
-    require(tc_quantize_rows(weight.scheme.c_str(), &array, row, &small, &weight.options) != TC_OK,
-            "too few bytes are filled");
-    require(tc_quantize_rows(weight.scheme.c_str(), &array, layout.rows - rows + 1, &out, &weight.options) != TC_OK,
-            "rows beyond the weight");
-    (void)tc_quantize_rows(weight.scheme.c_str(), &array, any_length(choices), &out, &weight.options);
-    if (status == TC_OK) status = tc_quantize_rows(weight.scheme.c_str(), &array, row, &out, &weight.options);
+  for (const bool refuses : {true, false}) {  // the last calls write all rows
+    for (std::int64_t row = 0; row < layout.rows && status == TC_OK; row += step) {
+      const std::int64_t rows = std::min(step, layout.rows - row);
+      const std::vector<std::int64_t> shape = is_split ? std::vector<std::int64_t>{rows, columns} : weight.shape;
+      const std::span<const std::byte> from =
+          weight.bytes.subspan(static_cast<std::size_t>(row) * row_bytes, static_cast<std::size_t>(rows) * row_bytes);
+      const tc_array array = {memory.copy(from.data(), from.size(), from.size()), shape.data(), shape.size(),
+                              weight.dtype};
+      if (!refuses) {
+        status = tc_quantize_rows(scheme, &array, row, &out, &weight.options);
+        continue;
+      }
+      tc_quantized_buffers small = out;
+      --small.codes_bytes;
+      const bool is_of_rows = layout.codes_row_bytes == 1;  // of one row fewer
+      require(is_of_rows || tc_quantize_rows(scheme, &array, row, &small, &weight.options) != TC_OK,
+              "too few bytes are filled");
+      require(tc_quantize_rows(scheme, &array, layout.rows - rows + 1, &out, &weight.options) != TC_OK,
+              "rows beyond the weight");
+      (void)tc_quantize_rows(scheme, &array, any_length(choices), &out, &weight.options);
+    }
   }
+  require(status == TC_OK || weight.options.maximum == nullptr, "rows that are refused, of a weight that is not");
   if (status != TC_OK || weight.options.recipe == nullptr) return;
-  // Calls with other rows in between wrote to these buffers as well, so only what has them all once more is compared.
-  if (is_split) return;
   require(std::memcmp(out.codes, parts.codes.data, layout.codes_bytes) == 0, "rows have other codes than the weight");
   require(layout.scales_bytes == 0 || std::memcmp(out.scales, parts.scales.data, layout.scales_bytes) == 0,
           "rows have other scales than the weight");

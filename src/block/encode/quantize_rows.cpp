@@ -129,7 +129,7 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
 
 Error wrong_buffer(const char* which, std::size_t bytes, std::size_t expected, std::size_t rows) {
   return invalid(formatted("the buffer of {} has {} bytes, but those of {} rows take {}", which, bytes, rows, expected),
-                 "give quantized_sizes() of the whole weight");
+                 "give quantized_sizes() of the whole weight; of several matrices, one at a time");
 }
 
 Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_t first_row,
