@@ -21,6 +21,7 @@
 
 #include "exact_memory.hpp"
 #include "fuzz_folder.hpp"
+#include "tensorcast/block.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/quantized_file.hpp"
 #include "tensorcast/spelling.hpp"
@@ -151,9 +152,16 @@ Numbers numbers_of(const tc::Tensor& tensor) {
   return numbers;
 }
 
-// The layers that are decoded, by name; a part of each has the numbers of the whole.
-std::map<std::string, Numbers> read_layers(const std::string& folder) {
-  std::map<std::string, Numbers> read;
+struct Layer {
+  std::vector<std::int64_t> shape = {};
+  std::string spelling = {};
+  Numbers numbers = {};
+};
+using Layers = std::map<std::string, Layer>;  // by the names of weights
+
+// The layers that are decoded; a part of each has the numbers of the whole.
+Layers read_layers(const std::string& folder) {
+  Layers read;
   tc::Result<tc::QuantizedFile> file = tc::QuantizedFile::open(folder);
   if (!succeeded(file)) return read;
   (void)tc::known_loaders(file->layers());
@@ -173,7 +181,7 @@ std::map<std::string, Numbers> read_layers(const std::string& folder) {
         {tc::DType::float32, {static_cast<std::int64_t>(some.size())}, std::as_writable_bytes(std::span(some))});
     require(done.ok() && are_same(some, Numbers(numbers.begin() + static_cast<std::ptrdiff_t>(first), numbers.end())),
             "a part of a layer has other numbers");
-    read.emplace(layer.name, std::move(numbers));
+    read.emplace(layer.name, Layer{layer.shape, std::string(layer.spelling), std::move(numbers)});
   }
   return read;
 }
@@ -186,7 +194,7 @@ bool is_converted(const tc::ConvertRequest& request) {
   return is_done;
 }
 
-void check_decoded(const std::string& folder, const std::string& output, const std::map<std::string, Numbers>& layers) {
+void check_decoded(const std::string& folder, const std::string& output, const Layers& layers) {
   tc::ConvertRequest request(folder, output, tc::DType::float32);
   request.execution.threads = 1;
   if (!is_converted(request)) return;
@@ -198,7 +206,7 @@ void check_decoded(const std::string& folder, const std::string& output, const s
     const auto layer = layers.find(tensor.name);
     if (layer == layers.end() || tensor.dtype != tc::DType::float32) continue;
     const tc::Result<tc::Tensor> read = file->read(i);
-    require(read.ok() && are_same(numbers_of(*read), layer->second),
+    require(read.ok() && are_same(numbers_of(*read), layer->second.numbers),
             "a conversion decodes other numbers than QuantizedFile");
   }
   const tc::Result<tc::DiffOutcome> difference = tc::diff_checkpoints({.a = folder, .b = output});
@@ -207,18 +215,47 @@ void check_decoded(const std::string& folder, const std::string& output, const s
 
 // The same weights as other tools store them.
 void check_respelled(const std::string& folder, const std::string& output, std::string_view spelling,
-                     const std::map<std::string, Numbers>& layers) {
+                     const Layers& layers) {
   tc::ConvertRequest request(folder, output);
   request.respell = spelling;
   request.exact = true;
   request.execution.threads = 1;
   if (!is_converted(request)) return;
-  const std::map<std::string, Numbers> again = read_layers(output);
-  for (const auto& [name, numbers] : layers) {
+  const Layers again = read_layers(output);
+  for (const auto& [name, layer] : layers) {
     const auto found = again.find(name);
     if (found == again.end()) continue;  // it may have another name
-    require(std::equal(numbers.begin(), numbers.end(), found->second.begin(), found->second.end(), are_close),
+    const Numbers& other = found->second.numbers;
+    require(std::equal(layer.numbers.begin(), layer.numbers.end(), other.begin(), other.end(), are_close),
             "a layer has other numbers in another spelling");
+  }
+}
+
+// A weight that is decoded and quantized anew is what quantize() makes of its numbers.
+void check_quantized(const std::string& folder, const std::string& output, const tc::QuantizeRecipe& recipe,
+                     const Layers& layers) {
+  tc::ConvertRequest request(folder, output);
+  request.scheme = recipe.scheme;
+  request.recipe = recipe.recipe;
+  request.fuse = tc::Fuse::never;
+  request.execution.threads = 1;
+  if (!is_converted(request)) return;
+  const Layers again = read_layers(output);
+  for (const auto& [name, layer] : layers) {
+    const auto found = again.find(name);
+    if (found == again.end() || found->second.spelling != recipe.spelling) continue;
+    const tc::TensorView weight{tc::DType::float32, layer.shape, std::as_bytes(std::span(layer.numbers))};
+    const tc::Result<tc::QuantizedTensor> made = tc::quantize(
+        weight, recipe.scheme, {.recipe = std::string(recipe.recipe), .compute_dtype = tc::DType::bfloat16});
+    if (!made) continue;  // such as of NaN, which it was left for
+    Numbers expected(layer.numbers.size());
+    const std::int64_t columns = layer.shape.empty() ? 1 : layer.shape.back();
+    const std::int64_t rows = columns == 0 ? 0 : static_cast<std::int64_t>(expected.size()) / columns;
+    require(tc::dequantize(made->tensor(), 0,
+                           {tc::DType::float32, {rows, columns}, std::as_writable_bytes(std::span(expected))})
+                .ok(),
+            "what is quantized is not decoded");
+    require(are_same(found->second.numbers, expected), "a folder is quantized to other numbers than a tensor");
   }
 }
 
@@ -229,15 +266,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Json document = Json::parse(data, data + size, nullptr, false);
   if (document.is_discarded()) return 0;
   const std::string folder = parent.file("model"), decoded = parent.file("decoded"),
-                    respelled = parent.file("respelled");
-  for (const std::string& path : {folder, decoded, respelled}) fs::remove_all(path);
+                    respelled = parent.file("respelled"), quantized = parent.file("quantized");
+  for (const std::string& path : {folder, decoded, respelled, quantized}) fs::remove_all(path);
   fs::create_directory(folder);
   if (!write(document, folder, parent)) return 0;
   (void)succeeded(tc::inspect_checkpoint(folder));
-  const std::map<std::string, Numbers> layers = read_layers(folder);
+  const Layers layers = read_layers(folder);
   check_decoded(folder, decoded, layers);
   const auto spellings = tc::written_spellings();
-  if (!layers.empty()) check_respelled(folder, respelled, spellings[size % spellings.size()], layers);
+  if (layers.empty()) return 0;
+  check_respelled(folder, respelled, spellings[size % spellings.size()], layers);
+  const auto recipes = tc::quantize_recipes();
+  check_quantized(folder, quantized, recipes[size % recipes.size()], layers);
   return 0;
 }
 

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <map>
 #include <set>
+#include <span>
 
 #include "dtype/lookup.hpp"
 #include "quantized/layer/model_tensors.hpp"
@@ -50,8 +51,8 @@ void spell_packed_integers(const LayerContent& content, WrittenLayer& written) {
              grid_shape(content));
   const auto rank = static_cast<std::int64_t>(content.shape.size());
   WrittenTensor& shape = add_tensor(written, PartRole::state, tensor_of(module, "weight_shape"), DType::int64, {rank});
-  shape.constant.resize(shape.info.bytes);
-  std::memcpy(shape.constant.data(), content.shape.data(), shape.constant.size());
+  const auto lengths = std::as_bytes(std::span(content.shape));
+  shape.constant.assign(lengths.begin(), lengths.end());
   if (!content.zero_points) return;
   std::vector<std::int64_t> zeros = grid_shape(content);
   written.need(zeros.size() == 2, "zero points of 3-D weights are not known");
