@@ -199,8 +199,9 @@ struct QuantizeTargets {
   // Weights are rounded to it first; undefined: their own type, and bfloat16 for layers that are decoded (of GGUF:
   // float32).
   DType compute_dtype = DType::undefined;
-  std::uint64_t group_size = 0;  // int4-group: 32, 64 or 128; 0: 128
-  bool symmetric = true;         // int4-group: false stores zero points
+  // int4-group: 32, 64 or 128; 0: 128, but 64 or 32 for a weight whose inputs only these divide.
+  std::uint64_t group_size = 0;
+  bool symmetric = true;  // int4-group: false stores zero points
   // fp8-block: scales are powers of two, which DeepSeek calls ue8m0, in float32. Recipes: deepseek, deepseek-v3.2,
   // deepgemm and transformers.
   bool power_of_two_scales = false;

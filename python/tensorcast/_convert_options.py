@@ -130,7 +130,8 @@ class ConvertOptions(PlanOptions, total=False):
             named, else none).
         compute_dtype: with a scheme: round weights to float32, bfloat16 or float16 first (default: their own type; of
             quantized layers bfloat16).
-        group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default).
+        group_size: int4-group: inputs that share a scale: 32, 64 or 128 (default: 128, but 64 or 32 for a weight
+            whose inputs only these divide).
         symmetric: int4-group: no zero points.
         power_of_two_scales: fp8-block: scales are powers of two, as float32 (DeepSeek's ue8m0).
         fuse: one tensor scale for weights that loaders join, such as q, k and v (default: where the spelling's

@@ -98,7 +98,7 @@ Weight any_weight(Choices& choices, Memory& memory) {
                                     : choices.one_of({TC_FLOAT32, TC_BFLOAT16, TC_FLOAT16});
   weight.shape.resize(choices.one_in(6) ? choices.below(5) : 2);
   for (std::int64_t& length : weight.shape)
-    length = choices.one_in(16) ? any_length(choices) : static_cast<std::int64_t>(1 + choices.below(40));
+    length = choices.one_in(16) ? any_length(choices) : static_cast<std::int64_t>(1 + choices.below(12));
   if (!weight.shape.empty() && !choices.one_in(6))
     weight.shape.back() = static_cast<std::int64_t>(1 + choices.below(3)) * 256;
   // C takes memory to be as long as a shape says.
