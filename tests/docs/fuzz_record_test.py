@@ -15,6 +15,10 @@ def script(source_dir, name):
     return module
 
 
+def targets(source_dir):
+    return [*(source_dir / "src").rglob("*_fuzz.cpp"), *(source_dir / "tests/fuzz").glob("*_fuzz.cpp")]
+
+
 @pytest.fixture(scope="module")
 def record(source_dir):
     return script(source_dir, "fuzz-record")
@@ -32,16 +36,14 @@ def test_runs_add_up(record):
 
 def test_each_target_is_described(source_dir):
     page = (source_dir / "docs/verification.md").read_text()
-    sources = [*(source_dir / "src").rglob("*_fuzz.cpp"), *(source_dir / "tests/fuzz").glob("*_fuzz.cpp")]
     described = set(re.findall(r"`(\w+_fuzz)`", page.partition("<!-- fuzz -->")[0]))
-    assert {path.stem for path in sources} <= described
+    assert {path.stem for path in targets(source_dir)} <= described
 
 
 def test_each_function_of_c_is_fuzzed(source_dir):
     headers = (source_dir / "include/tensorcast").glob("*.h")
     functions = {name for path in headers for name in re.findall(r"\b(tc_\w+)\(", re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL))}
-    sources = [*(source_dir / "src").rglob("*_fuzz.cpp"), *(source_dir / "tests/fuzz").glob("*_fuzz.cpp")]
-    called = {name for path in sources for name in re.findall(r"\btc_\w+", path.read_text())}
+    called = {name for path in targets(source_dir) for name in re.findall(r"\btc_\w+", path.read_text())}
     without_input = {"tc_version", "tc_describe"}
     of_older_programs = {"tc_cast_options_init", "tc_cast_report_init", "tc_promote_options_init"}  # _sized, with one size
     assert len(functions) > 80

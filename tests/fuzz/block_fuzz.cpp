@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "exact_memory.hpp"
+#include "fuzzing.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 
 namespace {
 
 namespace tc = tensorcast;
+using tc::fuzzing::any_length;
 using tc::fuzzing::Memory;
 using tc::fuzzing::require;
 using tc::testing::Choices;
@@ -182,12 +183,6 @@ void change_view(Choices& choices, Memory& memory, tc::TensorView& view) {
 int any_int(Choices& choices) {
   return choices.one_of({0, -1, 1, 3, 5, 7, 8, 9, 16, 31, 32, 33, 255, -5, std::numeric_limits<int>::max(),
                          std::numeric_limits<int>::min()});
-}
-
-std::int64_t any_length(Choices& choices) {
-  return choices.one_in(3) ? choices.one_of({std::int64_t{-1}, std::numeric_limits<std::int64_t>::max(),
-                                             std::numeric_limits<std::int64_t>::min(), std::int64_t{1} << 40})
-                           : static_cast<std::int64_t>(choices.below(300));
 }
 
 void change_coding(Choices& choices, tc::BlockCoding& coding) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cast/strided_testing.hpp"
-#include "exact_memory.hpp"
+#include "fuzzing.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "exact_memory.hpp"
 #include "fuzz_folder.hpp"
+#include "fuzzing.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_files.h"
 #include "tensorcast/dtype.hpp"
@@ -21,6 +21,8 @@
 namespace {
 
 namespace tc = tensorcast;
+using tc::fuzzing::expect_no_defect;
+using tc::fuzzing::Held;
 using tc::fuzzing::Memory;
 using tc::fuzzing::require;
 using tc::testing::Choices;
@@ -39,29 +41,16 @@ struct Named {
   }
 };
 
-// Closes or frees what it has at the end.
-template <class T, void (*end)(T*)>
-struct Held {
-  T* it = nullptr;
-  Held() = default;
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() { end(it); }
-};
 using File = Held<tc_file, tc_file_close>;
 using Layers = Held<tc_quantized_file, tc_quantized_file_close>;
 using Request = Held<tc_convert_request, tc_convert_request_free>;
 using Outcome = Held<tc_convert_outcome, tc_convert_outcome_free>;
 
-void expect_no_defect(tc_status status) {
-  require(status != TC_INTERNAL || std::strcmp(tc_last_error_message(), "out of memory") == 0, tc_last_error());
-}
-
 tc_dtype any_dtype(Choices& choices) {
   return choices.one_in(24) ? choices.one_of({-1, 0, 8, 99, 1001}) : static_cast<tc_dtype>(choices.dtype());
 }
 
-// Tensors of a small model: matrices of layers and others. `usual`: types and names that most formats have.
+// Tensors of a small model: matrices of layers and others.
 std::vector<Named> any_arrays(Choices& choices, Memory& memory) {
   constexpr std::array names = {"norm.weight", "a", "model.embed_tokens.weight", "lm_head.weight", "b/c", "d.e.bias"};
   std::vector<Named> arrays(1 + choices.below(4));
@@ -79,14 +68,9 @@ std::vector<Named> any_arrays(Choices& choices, Memory& memory) {
         length = static_cast<std::int64_t>(choices.one_in(12) ? 0 : 1 + choices.below(9));
     }
     made.bytes = memory.zeros(tc_storage_bytes(made.dtype, made.count()));
-    // Numbers of similar size: any bits would have NaN in most tensors.
-    std::vector<std::int16_t> numbers(made.count());
-    choices.fill(std::as_writable_bytes(std::span(numbers)));
-    tc_cast_options options = TC_CAST_OPTIONS_INIT;
-    options.scale = 0x1p-13;
-    if (choices.one_in(6) ||
-        tc_cast(numbers.data(), TC_INT16, made.bytes.data(), made.dtype, made.count(), &options) != TC_OK)
-      choices.fill(made.bytes);
+    const bool has_any_bits =
+        choices.one_in(6) || !tc::fuzzing::fill_with_numbers(choices, made.bytes, made.dtype, made.count());
+    if (has_any_bits) choices.fill(made.bytes);
   }
   return arrays;
 }
@@ -177,8 +161,8 @@ struct Asked {
   tc_dtype to = TC_FLOAT16;
   tc_cast_options options = TC_CAST_OPTIONS_INIT;
   std::string scheme = {}, recipe = {};
-  bool has_rules = false, selects = false, has_budget = false, has_search = false, is_dry = false, reports = false,
-       reads_raw = false, names_format = false;
+  bool has_rules = false, selects = false, has_budget = false, has_search = false, is_dry = false, reads_raw = false,
+       names_format = false;
 };
 
 void choose_weights(Choices& choices, tc_convert_request* request, Asked& asked) {
@@ -239,7 +223,6 @@ Asked ask(Choices& choices, tc_convert_request* request) {
     const bool is_set = tc_convert_request_set_flag(request, flag, 1) == TC_OK;
     require(is_set == (flag >= TC_CONVERT_OVERWRITE && flag <= TC_CONVERT_FAIL_LOSS), "flags of other numbers");
     asked.is_dry = asked.is_dry || flag == TC_CONVERT_DRY_RUN;
-    asked.reports = asked.reports || flag == TC_CONVERT_REPORT;
   }
   asked.names_format = choices.one_in(12);
   if (asked.names_format) {

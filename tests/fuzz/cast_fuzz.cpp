@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
+#include "fuzzing.hpp"
 #include "kernels/kernel.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast_options.hpp"
@@ -17,6 +18,7 @@
 namespace {
 
 namespace tc = tensorcast;
+using tc::fuzzing::require;
 
 constexpr std::byte guard{0x5A};
 constexpr std::size_t guard_bytes = 64;
@@ -65,10 +67,6 @@ tc::CastOptions cpp_options(const tc_cast_options& options) {
           .scale = options.scale,
           .seed = options.seed,
           .inexact = static_cast<tc::Inexact>(options.inexact)};
-}
-
-void require(bool holds) {
-  if (!holds) __builtin_trap();
 }
 
 // A copy at `shift` bytes past an aligned address, with no spare byte after it.

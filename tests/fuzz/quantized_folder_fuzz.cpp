@@ -19,8 +19,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exact_memory.hpp"
 #include "fuzz_folder.hpp"
+#include "fuzzing.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/checkpoint.hpp"
 #include "tensorcast/quantized_file.hpp"
@@ -33,18 +33,10 @@ namespace tc = tensorcast;
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using tc::fuzzing::require;
+using tc::fuzzing::succeeded;
 using tc::testing::Choices;
 
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 18;
-
-template <class T>
-bool succeeded(const tc::Result<T>& result) {
-  if (result) return true;
-  const tc::Error& error = result.error();
-  require(!error.message.empty(), "an error without a message");
-  require(error.code != tc::ErrorCode::internal || error.message == "out of memory", error.message.c_str());
-  return false;
-}
 
 // Bits of an element of a type of safetensors; 0: there is no such type.
 std::uint64_t bits_of(const std::string& dtype) {

@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "fuzzing.hpp"
 #include "tensorcast/c_files.h"
 
 namespace {
+
+using tensorcast::fuzzing::expect_no_defect;
 
 constexpr std::size_t most_tensors = 64;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 20;
@@ -32,10 +35,6 @@ struct Bytes {
     return TC_OK;
   }
 };
-
-void expect_no_defect(tc_status status) {
-  if (status == TC_INTERNAL && std::strcmp(tc_last_error_message(), "out of memory") != 0) std::abort();
-}
 
 // Elements of a tensor; `most_bytes` if there are that many or more.
 std::uint64_t count_of(const tc_tensor_info& info) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/reference_cast.hpp"
+#include "fuzzing.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast_options.hpp"
 #include "tensorcast/dtype.hpp"
@@ -16,10 +17,7 @@
 namespace {
 
 namespace tc = tensorcast;
-
-void require(bool holds) {
-  if (!holds) __builtin_trap();
-}
+using tc::fuzzing::require;
 
 struct Texts {
   std::vector<char> data;

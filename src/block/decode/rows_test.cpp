@@ -175,8 +175,7 @@ TEST(QuantizeRows, NameWhatIsWrong) {
   EXPECT_EQ(message("mxfp8", 1, -1, {codes, scales, {}}), "1 rows from row -1 on, but the buffer of codes has 4");
   EXPECT_EQ(message("mxfp8", 1, 0, {codes, {}, {}}),
             "the buffer of scales has 0 bytes, but those of 4 rows take 64; give quantized_sizes() of the whole "
-            "weight; of several "
-            "matrices, one at a time");
+            "weight; of several matrices, one at a time");
   EXPECT_EQ(message("mxfp8", 1, 0, {}), "0 bytes of codes are no rows of 512");
   EXPECT_EQ(message("nvfp4", 1, 0, {std::span(codes).first(256), std::span(scales).first(32), {}}),
             "nvfp4 has a scale for the whole weight, which some of its rows do not tell; set `maximum` to the largest "
