@@ -22,7 +22,9 @@ inline constexpr std::tuple quantize_options{
            {.only_with = {"int4-group", "`to` int4-group has groups"},
             .help = "``int4-group``: how many inputs share a scale: 32, 64 or 128",
             .more = "Default: 128",
-            .convert_help = "int4-group: inputs that share a scale: 32, 64 or 128 (default)"}),
+            .convert_help =
+                "int4-group: inputs that share a scale: 32, 64 or 128 (default: 128, but 64 or 32 for a weight "
+                "whose inputs only these divide)"}),
     option("symmetric", &QuantizeOptions::symmetric, &tc_quantize_options::is_asymmetric,
            {.only_with = {"int4-group", "`to` int4-group has groups"},
             .help = "``int4-group``: ``False`` adds zero points",
