@@ -24,6 +24,9 @@ namespace tensorcast::quantized {
 // A name for the matrix that loaders make of the modules of this weight and of others, such as q_proj, k_proj and
 // v_proj of one layer; "": it is joined with none. Weights of one whole have one name.
 [[nodiscard]] std::string joined_module(std::string_view weight);
+// The module of all experts of a layer that this tensor or module is inside: "model.layers.0.mlp.experts"; "": it is in
+// none.
+[[nodiscard]] std::string experts_module(std::string_view name);
 // A name for the weights that loaders want in one scheme: the whole, or all experts of a layer; "": its scheme is its
 // own.
 [[nodiscard]] std::string one_scheme_module(std::string_view weight);
