@@ -123,6 +123,22 @@ def mlx_own(key, value):
     return alter
 
 
+def mlx_affine_beside_mx():
+    """As mlx-lm writes sensitive layers of models in other modes: their settings name no mode, and mean affine."""
+    model, affine = MODELS["mlx-mxfp4"][0](), MODELS["mlx"][0]()
+    for word in ("weight", "scales", "biases"):
+        model.tensors[f"b.{word}"] = affine.tensors[f"a.{word}"]
+    model.weights["b.weight"] = affine.weights["a.weight"]
+    model.config["quantization"]["b"] = {"group_size": 32, "bits": 4}
+    return model
+
+
+def modelopt_in_metadata():
+    model = MODELS["modelopt-nvfp4"][0]()
+    model.metadata = {"format": "pt", "quantization_config": json.dumps(section(model))}
+    return model
+
+
 def quark(**keys):
     """Keys of the model's description; `weight`: of what it says of weights."""
     def alter():
@@ -233,6 +249,10 @@ CASES = {
     "MLX without bits": (lambda: without_key("mlx-3bit", "bits"), "not whole groups"),
     "MLX with another prefix": (mlx_own("model.a", {"bits": 8, "group_size": 32}), "may be meant for it"),
     "MLX says it is not quantized": (mlx_own("a", False), "not quantized"),
+    "MLX's own settings without sizes": (mlx_own("a", {"mode": "affine"}), "blocks of 1 x 64"),
+    "MLX's own settings": (mlx_own("a", {"group_size": 32, "bits": 4}), None),
+    "MLX's own settings without a mode": (mlx_affine_beside_mx, None),
+    "ModelOpt's description in the file, too": (modelopt_in_metadata, "tiles of a GPU"),
     "MLX's two descriptions": (lambda: altered_config("mlx", quantization_config={"group_size": 32, "bits": 8}), "bits"),
     "MLX's second biases": (lambda: copied_tensor("mlx", "a.biases", "a.qbiases"), "qbiases"),
     "ConvRot as number": (lambda: comfy({"format": "int8_tensorwise", "convrot": 1}), "must be true or false"),
@@ -423,6 +443,13 @@ class AlteredTest(running.CommandTest):
         self.assertEqual(hugging["k.weight"][2], mistral["wk.weight"][2])
         self.assertNotIn("wk.qscale_weight", mistral)
         self.assertNotIn("quantization", json.loads((self.folder / "mistral-out/params.json").read_text()))
+        # Mistral Large 4 has Mistral's names beside Hugging Face's description.
+        both = Model(1, model.config)
+        both.tensors = own.tensors
+        tensors, error = self.decode(both)
+        self.assertIsNotNone(tensors, error)
+        self.assertEqual(numbers(tensors["wk.weight"]), numbers(hugging["k.weight"]))
+        self.assertNotIn("wk.qscale_act", tensors)
 
     def test_one_thing_altered_at_a_time(self):
         """Each key and each tensor: left out, of another type, under another name, doubled."""

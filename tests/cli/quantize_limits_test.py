@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tcast convert --to SCHEME: weights that a scheme cannot hold or would destroy, and what loaders do with activations."""
+"""tcast convert --to SCHEME: weights that a scheme cannot hold or would destroy, and what loaders want: lists, joined scales,
+activations."""
 
 import json
+import struct
 
 import quantize_test
 import running
@@ -16,6 +18,7 @@ class QuantizeLimitsTest(running.CommandTest):
 
     read = quantize_test.QuantizeTest.read
     write_tensors = quantize_test.QuantizeTest.write_tensors
+    section = quantize_test.QuantizeTest.section
 
     def test_weights_that_a_scheme_cannot_hold_are_left_and_listed(self):
         ragged = {"model.layers.0.mlp.up_proj.weight": bf16(HIDDEN, HIDDEN, 1), "model.layers.0.mixer.dt_proj.weight": bf16(HIDDEN, 8, 2),
@@ -53,6 +56,88 @@ class QuantizeLimitsTest(running.CommandTest):
         said = self.done("convert", "joined", "-o", "out", "--to", "mxfp4", "--dry-run")
         self.assertIn('loaders join it with "model.layers.0.self_attn.k_proj.weight"', said)
         self.assertIn("1 weight quantized", said)
+
+    def test_modules_of_newer_models_share_a_tensor_scale(self):
+        weights = {}
+        for i, names in enumerate(("in_proj_qkv in_proj_z", "in_proj_b in_proj_a", "wq_a wkv", "query key value", "q_proj g_proj")):
+            for k, name in enumerate(names.split()):
+                dtype, shape, content = bf16(HIDDEN, HIDDEN, 10 * i + k)
+                words = [word + (k << 7) for word in struct.unpack(f"<{HIDDEN * HIDDEN}H", content)]  # times 2^k
+                weights[f"model.layers.{i}.mixer.{name}.weight"] = dtype, shape, struct.pack(f"<{len(words)}H", *words)
+        self.write_tensors("newer", weights)
+        for spelling, word in (("modelopt", "weight_scale_2"), ("compressed-tensors", "weight_global_scale")):
+            self.done("convert", "newer", "-o", spelling, "--to", "nvfp4", "--spelling", spelling)
+            scales = {name: content for name, (_, _, content) in self.read(spelling).items() if name.endswith(word)}
+            self.assertEqual(len(scales), len(weights))
+            self.assertEqual(len(set(scales.values())), 5)
+            for i in range(5):
+                self.assertEqual(len({value for name, value in scales.items() if f"layers.{i}." in name}), 1, i)
+
+    def unlisted(self, folder, module, weight, source):
+        """Without the module in its list, the folder is refused."""
+        path = self.folder / folder / "config.json"
+        path.write_text(path.read_text().replace(module, "other"))
+        (self.folder / folder / "SHA256SUMS").unlink()
+        self.assertIn(f'"{weight}": config.json names this weight\'s module as quantized, and it has no codes',
+                      self.refused("verify", folder, "--against", source))
+
+    def test_linear_layers_named_after_embeddings_and_norms_are_listed(self):
+        linear = ["model.embed_vision.embedding_projection", "vision_model.patch_embedding.linear", "blocks.0.norm1.linear",
+                  "vision.embeddings.patch_embedding"]
+        others = ["model.embed_tokens", "vision.embeddings.position_embedding", "model.layers.0.q_norm", "wte"]
+        q_proj = "model.layers.0.self_attn.q_proj"
+        self.write_tensors("multi", {f"{name}.weight": bf16(HIDDEN, HIDDEN, i) for i, name in enumerate([q_proj, *linear, *others])})
+        for scheme, key in (("fp8-block", "modules_to_not_convert"), ("nvfp4", "ignore"), ("fp8-channel", "ignore")):
+            self.done("convert", "multi", "-o", scheme, "--to", scheme)
+            listed = self.section(scheme)[key]
+            self.assertEqual(set(linear) - set(listed), set())
+            self.assertEqual({name for name in listed if name in others}, set())
+            self.assertIn("as converted", self.done("verify", scheme, "--against", "multi"))
+        self.unlisted("fp8-block", linear[0], f"{linear[0]}.weight", "multi")
+
+    def test_experts_that_stay_are_listed_by_the_name_of_their_module(self):
+        q_proj = "model.layers.{}.self_attn.q_proj.weight"
+        fused = {q_proj.format(0): bf16(HIDDEN, HIDDEN, 1)}
+        for name in ("gate_up_proj", "down_proj"):
+            fused[f"model.layers.0.mlp.experts.{name}"] = "BF16", [2, 32, 32], bf16(HIDDEN, 32, 2)[2]
+        single = {q_proj.format(i): bf16(HIDDEN, HIDDEN, 3 + i) for i in range(2)}
+        for i in range(4):
+            for name in ("gate_proj", "up_proj", "down_proj"):
+                single[f"model.layers.{i // 2}.mlp.experts.{i % 2}.{name}.weight"] = bf16(HIDDEN, HIDDEN, 5 + i)
+        self.write_tensors("fused", fused)
+        self.write_tensors("single", single)
+        experts = "model.layers.0.mlp.experts"
+        for scheme, key in (("fp8-block", "modules_to_not_convert"), ("nvfp4", "ignore"), ("fp8-channel", "ignore")):
+            for source in ("fused", "single"):
+                out = f"{source}-{scheme}"
+                self.done("convert", source, "-o", out, "--to", scheme, "--exclude", r"layers\.0\.mlp\.experts")
+                self.assertIn(experts, self.section(out)[key])
+                self.assertNotIn("model.layers.1.mlp.experts", self.section(out)[key])
+                self.done("verify", out, "--against", source)
+        self.assertIn(r"re:.*layers\.0\.mlp\.experts\..*", self.section("fused-fp8-channel")["ignore"])
+        # Not one of which some are codes.
+        self.done("convert", "single", "-o", "one", "--to", "fp8-block", "--exclude", r"layers\.0\.mlp\.experts\.1")
+        self.assertNotIn(experts, self.section("one")["modules_to_not_convert"])
+        # A list without it is a contradiction, and decoding extends it.
+        self.unlisted("fused-fp8-block", experts, f"{experts}.gate_up_proj", "fused")
+        self.done("convert", "single", "-o", "codes", "--to", "fp8-block")
+        self.done("convert", "codes", "-o", "half", "--to", "bfloat16", "--include", r"layers\.0\.mlp\.experts")
+        self.assertIn(experts, self.section("half")["modules_to_not_convert"])
+        self.done("convert", "codes", "-o", "less", "--to", "bfloat16", "--include", r"layers\.0\.mlp\.experts\.0")
+        self.assertNotIn(experts, self.section("less")["modules_to_not_convert"])
+
+    def test_a_quantized_head_is_a_target_beside_linear_layers(self):
+        self.done("convert", "in", "-o", "head", "--to", "fp8-channel", "--rule", "lm_head=fp8-channel")
+        self.assertEqual([group["targets"] for group in self.section("head")["config_groups"].values()], [["Linear", "lm_head"]])
+        self.assertIn("5 weights are fp8-channel", self.done("verify", "head", "--against", "in"))
+
+    def test_what_transformers_would_guess_is_written(self):
+        self.done("convert", "in", "-o", "tensor", "--to", "fp8-tensor", "--spelling", "deepseek")
+        self.assertIsNone(self.section("tensor")["weight_block_size"])
+        self.done("convert", "in", "-o", "mx", "--to", "mxfp8")
+        self.assertEqual(self.section("mx")["scale_fmt"], "ue8m0")
+        for folder in ("tensor", "mx"):
+            self.assertIn("4 weights are", self.done("verify", folder, "--against", "in"))
 
     def test_activations_of_a_loader(self):
         def inputs(out, *words):

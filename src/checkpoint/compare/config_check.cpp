@@ -76,12 +76,15 @@ class Targets {
   NameList names_;
 };
 
-// Whether every loader takes the weight for that of a linear layer.
-bool is_linear(const formats::TensorInfo& tensor) {
-  if (!quantized::is_plain_float(tensor.dtype) || tensor.shape.size() != 2) return false;
-  const std::optional<std::string> module = quantized::module_with(tensor.name, "weight");
-  if (!module || module->empty()) return false;
-  return quantized::is_head(*module) || is_quantized_matrix(tensor.name, tensor.shape.size());
+// The module of a weight that every loader takes for that of a linear layer, or of experts in one tensor; "": it is
+// none.
+std::string linear_module(const formats::TensorInfo& tensor) {
+  if (!quantized::is_plain_float(tensor.dtype) || tensor.shape.size() < 2) return {};
+  if (tensor.shape.size() > 2) return quantized::experts_module(tensor.name);
+  std::string module = quantized::module_with(tensor.name, "weight").value_or("");
+  const bool is_linear = quantized::is_head(module) || is_quantized_matrix(tensor.name, tensor.shape.size()) ||
+                         module.ends_with("linear") || module.ends_with("proj") || module.ends_with("projection");
+  return is_linear ? module : std::string();
 }
 
 void add_unlisted(const Description& description, const quantized::Method& method, const quantized::FoundLayers& found,
@@ -90,14 +93,15 @@ void add_unlisted(const Description& description, const quantized::Method& metho
   if (excluded.key().empty() && !any_list) return;
   const Targets targets(description);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (found.layer_of[i] || !is_linear(tensors[i])) continue;
-    const std::string module = quantized::module_of(tensors[i].name);
+    const std::string module = found.layer_of[i] ? std::string() : linear_module(tensors[i]);
+    if (module.empty()) continue;
     if (!targets.has(module) || excluded.may_have(module) || (method.skips_head && quantized::is_head(module)))
       continue;
     const std::string list = excluded.key().empty() ? std::string(method.list) : excluded.key();
     all.push_back(
         {.source = description.source,
          .tensor = tensors[i].name,
+         .module = module,
          .message = fmt::format("{} names this weight's module as quantized, and it has no codes", description.source),
          .list = list});
   }
@@ -113,6 +117,7 @@ std::vector<Contradiction> contradictions_of(const quantized::FoundLayers& found
   for (const std::string& weight : found.excluded) {
     all.push_back({.source = found.source,
                    .tensor = weight,
+                   .module = quantized::module_of(weight),
                    .message = fmt::format("{} lists this weight's module as not quantized, and its codes are there",
                                           found.source),
                    .list = {}});

@@ -14,6 +14,7 @@ namespace tensorcast::checkpoint {
 struct Contradiction {
   std::string source;   // of the description: "config.json", "the file's metadata"
   std::string tensor;   // the weight
+  std::string module;   // that the list has, or lacks
   std::string message;  // a sentence
   std::string list;     // of modules that are not quantized: "ignore"
 

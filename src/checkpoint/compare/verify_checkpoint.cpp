@@ -176,11 +176,10 @@ class Verification {
     }
     for (const Contradiction& each : found) {
       if (known.contains(each.tensor)) continue;
-      const std::string module(quantized::module_of(each.tensor));
       const std::string path = output_.folder + "/" + model.folder + each.source;
       Error error =
-          internal_error(each.message, each.list.empty() ? fmt::format("remove \"{}\" from the list", module)
-                                                         : fmt::format("add \"{}\" to \"{}\"", module, each.list));
+          internal_error(each.message, each.list.empty() ? fmt::format("remove \"{}\" from the list", each.module)
+                                                         : fmt::format("add \"{}\" to \"{}\"", each.module, each.list));
       error.tensor = each.tensor;
       error.file = is_file(path) ? path : output.file_of(each.tensor);
       return error;

@@ -54,19 +54,31 @@ std::vector<Pieces> cut(Pieces pieces, std::uint64_t max_bytes) {
 
 // What the models of a folder have in common: its configuration is that of all.
 struct FolderPlan {
-  std::map<DType, std::uint64_t> bytes = {};  // of floating-point tensors that are no codes
-  bool converts = false, uses_to = false;     // some of these are converted; to the request's type
-  std::string claim = {};                     // what its files say about quantization
-  bool finds_claimed = false;                 // a quantized tensor of a model that they describe is known
-  bool converts_claimed = false;              // some tensor of such a model is converted
-  std::vector<std::string> decoded = {};      // modules
-  bool stays = false;                         // something is quantized in the output, too
+  std::map<DType, std::uint64_t> bytes = {};     // of floating-point tensors that are no codes
+  bool converts = false, uses_to = false;        // some of these are converted; to the request's type
+  std::string claim = {};                        // what its files say about quantization
+  bool finds_claimed = false;                    // a quantized tensor of a model that they describe is known
+  bool converts_claimed = false;                 // some tensor of such a model is converted
+  std::vector<std::string> decoded = {};         // modules
+  bool stays = false;                            // something is quantized in the output, too
+  std::set<std::string> quantized_experts = {};  // modules of experts of which some stay quantized
   std::optional<quantized::WrittenConfig> respelled = {};
   file_conversion::NewEntries renamed = {};
 
   // Reports whether what its files say about quantization is not true any more.
   [[nodiscard]] bool replaces_description() const noexcept { return respelled || (!decoded.empty() && !stays); }
 };
+
+// The modules that are decoded, and those of experts that all are: loaders have one module for these, and look for its
+// name.
+std::vector<std::string> unquantized_modules(const FolderPlan& folder) {
+  std::vector<std::string> modules = folder.decoded;
+  std::set<std::string> experts;
+  for (const std::string& module : folder.decoded) experts.insert(quantized::experts_module(module));
+  experts.erase("");
+  std::ranges::set_difference(experts, folder.quantized_experts, std::back_inserter(modules));
+  return modules;
+}
 
 class Planning {
  public:
@@ -170,6 +182,7 @@ class Planning {
   // Notes what a tensor means for the configuration of its folder.
   void note(const file_conversion::PlannedTensor& tensor, FolderPlan& folder, std::vector<std::string>& beside) const {
     folder.stays = folder.stays || tensor.in_layer();
+    if (tensor.in_layer()) folder.quantized_experts.insert(quantized::experts_module(tensor.target.name));
     if (tensor.decodes()) {
       folder.decoded.push_back(quantized::module_of(tensor.target.name));
     } else if (tensor.quantized && !tensor.in_layer()) {
@@ -366,7 +379,7 @@ class Planning {
         if (folder.respelled && last == "config.json") config.section = folder.respelled->section;
         config.unquantized = folder.respelled && config.section.empty();
         if (!folder.decoded.empty()) config.unquantized = !folder.stays;
-        if (folder.stays) config.decoded = folder.decoded;
+        if (folder.stays) config.decoded = unquantized_modules(folder);
         config.renamed = folder.renamed;
       }
       if (config.dtype != DType::undefined || config.unquantized || !config.decoded.empty() ||

@@ -146,14 +146,23 @@ std::vector<std::string> with_moved_names(std::vector<std::string> modules, bool
   return modules;
 }
 
-// Patterns for towers of which nothing is quantized, wherever loaders have them.
-std::set<std::string> patterns_of_towers(const std::vector<std::string>& unquantized,
+// Patterns for towers, and experts of a layer, of which nothing is quantized, wherever loaders have them. For experts
+// in one tensor, too, vLLM looks for the modules that single ones would have: "experts.0.gate_proj".
+std::set<std::string> patterns_of_wholes(const std::vector<std::string>& unquantized,
                                          const std::vector<std::string>& quantized) {
   std::set<std::string> patterns;
+  const auto add = [&](const std::string& part, const std::string& pattern) {
+    const auto inside = [&](const std::string& other) { return other.find(part) != std::string::npos; };
+    if (!part.empty() && std::ranges::none_of(quantized, inside)) patterns.insert("re:.*" + pattern + ".*");
+  };
   for (const std::string& module : unquantized) {
     const std::string tower(file_conversion::tower_of(module).part);
-    const auto inside = [&](const std::string& other) { return other.find(tower) != std::string::npos; };
-    if (!tower.empty() && std::ranges::none_of(quantized, inside)) patterns.insert("re:.*" + tower + ".*");
+    add(tower, tower);
+    const std::string inside_of = module + ".";
+    if (experts_module(inside_of) != module) continue;
+    const std::size_t layers = inside_of.find("layers.");
+    const std::string experts = inside_of.substr(layers == std::string::npos ? 0 : layers);
+    add(experts, literal_pattern(experts));
   }
   return patterns;
 }
@@ -204,6 +213,8 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
     Json body = bodies.at(key);
     if (groups.size() == 1) {
       body["targets"] = {"Linear"};
+      // vLLM's class for a head is no Linear, so that it goes by its name.
+      std::ranges::copy_if(with_moved_names(modules, has_towers), std::back_inserter(body["targets"]), is_head);
     } else {
       std::vector<std::string> others = model.unquantized;
       for (const auto& [other, names] : groups) {
@@ -215,7 +226,7 @@ void describe_compressed_tensors(const WrittenModel& model, WrittenConfig& confi
     list[fmt::format("group_{}", list.size())] = std::move(body);
   }
   std::vector<std::string> ignore = module_targets(with_moved_names(model.unquantized, has_towers), quantized);
-  for (const std::string& pattern : patterns_of_towers(model.unquantized, quantized)) ignore.push_back(pattern);
+  for (const std::string& pattern : patterns_of_wholes(model.unquantized, quantized)) ignore.push_back(pattern);
   const Json format = groups.size() == 1 ? bodies.begin()->second.at("format") : Json("mixed-precision");
   Json section = {{"quant_method", "compressed-tensors"}, {"format", format},
                   {"quantization_status", "compressed"},  {"global_compression_ratio", nullptr},

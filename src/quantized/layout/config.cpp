@@ -131,6 +131,8 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
     const bool own_file = config.name == "quantize_config.json" || config.name == "quant_config.json";
     if (found.size() == before && own_file) add(config.name, std::move(json), "", config.name);
   }
+  const bool in_file = std::ranges::find(texts, "quantization_config", &ConfigText::name) != texts.end();
+  for (Description& description : found) description.is_in_file = in_file;
   return found;
 }
 

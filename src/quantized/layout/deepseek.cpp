@@ -66,8 +66,8 @@ void add_deepseek_layer(const ModelTensors& tensors, const Description& descript
 std::optional<std::size_t> find_codes(const ModelTensors& tensors, std::size_t scales) {
   const std::string& name = tensors[scales].name;
   if (name.ends_with(inverse_suffix)) return tensors.find(name.substr(0, name.size() - inverse_suffix.size()));
-  if (const std::optional<std::string> module = module_with(name, "weight_scale")) {  // AutoFP8's
-    return tensors.find(tensor_of(*module, "weight"));
+  for (const std::string_view word : {"weight_scale", "qscale_weight"}) {  // AutoFP8's, Mistral's
+    if (const auto module = module_with(name, word)) return tensors.find(tensor_of(*module, "weight"));
   }
   const DType type = tensors[scales].dtype;
   if (type != DType::float8_e8m0fnu && type != DType::float32) return std::nullopt;
@@ -107,7 +107,8 @@ void describe_deepseek(const WrittenModel& model, WrittenConfig& config) {
   constexpr std::int64_t usual = 128;
   const std::int64_t rows = block == nullptr ? usual : block->block_rows;
   const std::int64_t columns = block == nullptr ? usual : block->block_columns;
-  if (!only_tensors) section["weight_block_size"] = {rows, columns};
+  // Without the key transformers takes blocks of 128 x 128.
+  section["weight_block_size"] = only_tensors ? Json(nullptr) : Json{rows, columns};
   section["activation_scheme"] = only_tensors && has_inputs ? "static" : "dynamic";
   if (!model.scale_format.empty()) section["scale_fmt"] = model.scale_format;
   section["modules_to_not_convert"] = model.unquantized;

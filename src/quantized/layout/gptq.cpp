@@ -379,13 +379,7 @@ Json settings_json(const ColumnSettings& settings) {
 
 // GPTQModel matches the beginning of a module's name.
 std::string pattern_of_module(const std::string& target) {
-  if (target.starts_with("re:")) return "^" + target.substr(3);
-  std::string pattern = "^";
-  for (const char c : target) {
-    if (std::string_view(".*+?^$()[]{}|\\").find(c) != std::string_view::npos) pattern += '\\';
-    pattern += c;
-  }
-  return pattern + "$";
+  return "^" + (target.starts_with("re:") ? target.substr(3) : literal_pattern(target) + "$");
 }
 
 void describe_gptq(const WrittenModel& model, WrittenConfig& config) {

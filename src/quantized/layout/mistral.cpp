@@ -26,7 +26,7 @@ void find_mistral(const ModelTensors& tensors, const Description* description, s
     builder.need_codes_of({DType::float8_e4m3fn});
     builder.set_shape(1, 1);
     builder.check_scales(i, false, description->source);
-    builder.add(tensor_of(module, "qscale_act"), PartRole::activations);
+    add_activations(builder, module);
     layers.push_back(std::move(builder).done());
   }
 }

@@ -91,22 +91,22 @@ void complete_mx(const ModelTensors& tensors, const StoredScheme& stored, std::i
 }
 
 void find_mlx(const ModelTensors& tensors, const Description* description, std::vector<Layer>& layers) {
-  constexpr std::int64_t usual_group = 64, usual_bits = 4;
+  constexpr std::string_view affine = "affine";
+  constexpr std::int64_t affine_group = 64, affine_bits = 4;
   const OwnSettings settings(description->section);
   for (const auto& [i, codes, module] : tensors.scaled_modules("scales")) {
     const Json* own = object_in(description->section, module);
-    const auto size_of = [&](const char* key, std::int64_t usual) {
-      const std::optional<std::int64_t> value = own == nullptr ? std::nullopt : size_in(*own, key);
-      return value ? *value : size_in(description->section, key).value_or(usual);
-    };
-    const std::int64_t bits = size_of("bits", usual_bits);
-    std::string mode = own == nullptr ? "" : text_in(*own, "mode");
-    if (mode.empty()) mode = text_in(description->section, "mode");
+    // What a module's own settings leave out, MLX takes from their mode, and not from the model's settings.
+    const Json& said_of_it = own == nullptr ? description->section : *own;
+    std::string mode = text_in(said_of_it, "mode");
+    if (mode.empty()) mode = affine;
+    const StoredScheme* const stored = find_row(stored_by_mlx, &StoredScheme::scheme, mode);
+    const std::int64_t bits = size_in(said_of_it, "bits").value_or(stored ? stored->coding.bits : affine_bits);
     LayerBuilder builder(tensors, "mlx", tensor_of(module, "weight"), codes, i);
     Layer& layer = builder.layer();
-    layer.scheme = mode.empty() ? "affine" : mode;
+    layer.scheme = mode;
     layer.block_rows = 1;
-    layer.block_columns = size_of("group_size", usual_group);
+    layer.block_columns = size_in(said_of_it, "group_size").value_or(stored ? stored->block() : affine_group);
     const auto said = description->section.find(module);
     if (said != description->section.end() && own == nullptr && !said->is_null()) {
       builder.fail(said->is_boolean() && !said->get<bool>()
@@ -129,9 +129,9 @@ void find_mlx(const ModelTensors& tensors, const Description* description, std::
         builder.fail(fmt::format("rows of {} words are not whole codes of {} bits", last / code_word_bits, bits));
       last /= bits;
     }
-    if (builder.ok() && (mode.empty() || mode == "affine")) {
+    if (builder.ok() && mode == affine) {
       complete_affine(tensors, module, description->source, bits, i, builder);
-    } else if (const auto* stored = find_row(stored_by_mlx, &StoredScheme::scheme, mode); builder.ok() && stored) {
+    } else if (builder.ok() && stored != nullptr) {
       complete_mx(tensors, *stored, bits, i, builder);
     } else {
       builder.fail(fmt::format("the mode \"{}\" of MLX is not decoded", mode));

@@ -71,8 +71,16 @@ constexpr StoredScheme stored_by_modelopt[] = {
     {.scheme = "fp8-tensor", .word = "FP8"}};
 constexpr const StoredScheme& nvfp4_of_modelopt = stored_by_modelopt[0];
 
-void complete_nvfp4(const std::string& module, std::size_t scales, const Description& description,
-                    LayerBuilder& builder) {
+void complete_nvfp4(const ModelTensors& tensors, const std::string& module, std::size_t scales,
+                    const Description& description, LayerBuilder& builder) {
+  // Nothing else tells such a file of ModelOpt 0.47, and whole tiles have the shape of rows.
+  constexpr std::string_view metadata = "quantization_config";
+  if (description.is_in_file && !is_accepted(tensors.accepted(), metadata)) {
+    builder.fail(
+        fmt::format("\"{0}\" is in the file's metadata, too, where ModelOpt puts it when it pads weights or stores "
+                    "scales in tiles of a GPU; `accept` {0} reads scales that lie in rows",
+                    metadata));
+  }
   const StoredScheme& stored = nvfp4_of_modelopt;
   const std::int64_t size = size_in(description.section, "group_size").value_or(stored.block());
   if (size != stored.block()) {
@@ -145,7 +153,7 @@ void find_modelopt(const ModelTensors& tensors, const Description* description, 
       builder.layer().scheme = algorithm;
       builder.fail(fmt::format("{} of ModelOpt is known, and not decoded", algorithm));
     } else if (type == DType::uint8 && tensors[i].dtype == DType::float8_e4m3fn) {
-      complete_nvfp4(module, i, *description, builder);
+      complete_nvfp4(tensors, module, i, *description, builder);
       if (!algorithm.empty() && algorithm.find("NVFP4") == std::string::npos && algorithm != "MIXED_PRECISION") {
         builder.fail(
             fmt::format("{} names {}, and codes and scales are those of NVFP4", description->source, algorithm));

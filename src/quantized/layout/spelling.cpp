@@ -124,7 +124,8 @@ class Search {
     const auto say = [this](std::string problem) {
       if (problem_.empty()) problem_ = std::move(problem);
     };
-    Description whole{.source = chosen.source, .method = chosen.method, .section = Json::object()};
+    Description whole{
+        .source = chosen.source, .method = chosen.method, .section = Json::object(), .is_in_file = chosen.is_in_file};
     for (Description& one : all) {
       if (!one.method.empty() && one.method != chosen.method) {
         say(fmt::format("{} names the quantization \"{}\", and {} names \"{}\"", chosen.source, chosen.method,
@@ -259,8 +260,9 @@ FoundLayers find_layers(std::span<const TensorInfo> tensors, std::span<const Con
 }
 
 void add_activations(LayerBuilder& builder, const std::string& module) {
-  constexpr auto words = std::to_array<std::string_view>({"input_scale", "input_global_scale", "input_zero_point",
-                                                          "output_scale", "output_zero_point", "activation_scale"});
+  constexpr auto words =
+      std::to_array<std::string_view>({"input_scale", "input_global_scale", "input_zero_point", "output_scale",
+                                       "output_zero_point", "activation_scale", "qscale_act"});
   for (const std::string_view word : words) builder.add(tensor_of(module, word), PartRole::activations);
 }
 

@@ -38,6 +38,7 @@ void describe_transformers_mxfp8(const WrittenModel& model, WrittenConfig& confi
   const Json section = {{"quant_method", "mxfp8"},
                         {"activation_scheme", "dynamic"},
                         {"weight_block_size", {1, stored_mxfp8.block()}},
+                        {"scale_fmt", "ue8m0"},  // else transformers takes the bytes of scales for numbers
                         {"modules_to_not_convert", model.unquantized}};
   config.section = section.dump();
 }

@@ -67,6 +67,15 @@ WrittenConfig describe(const Spelling& writer, const WrittenModel& model) {
   return config;
 }
 
+std::string literal_pattern(std::string_view text) {
+  std::string pattern;
+  for (const char c : text) {
+    if (std::string_view(".*+?^$()[]{}|\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
 std::vector<std::string> module_targets(const std::vector<std::string>& modules,
                                         const std::vector<std::string>& others) {
   std::set<std::string> patterns;

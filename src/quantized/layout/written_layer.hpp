@@ -93,6 +93,8 @@ struct WrittenConfig {
 };
 [[nodiscard]] WrittenConfig describe(const Spelling& writer, const WrittenModel& model);
 
+// A regular expression that matches this text alone.
+[[nodiscard]] std::string literal_pattern(std::string_view text);
 // The names of modules, or patterns "re:..." that match these and none of `others`, if those are much fewer.
 [[nodiscard]] std::vector<std::string> module_targets(const std::vector<std::string>& modules,
                                                       const std::vector<std::string>& others);

@@ -126,6 +126,17 @@ bool is_other_parameter(std::string_view tensor, std::size_t rank) noexcept {
   return rank == 2 && tensor.find('.') != std::string_view::npos && !tensor.ends_with(".weight");
 }
 
+bool is_table_or_norm(std::string_view module) noexcept {
+  constexpr auto tables = std::to_array<std::string_view>(
+      {"embed_tokens", "embed_tokens_per_layer", "tok_embeddings", "token_embeddings", "token_embedding",
+       "word_embeddings", "position_embeddings", "position_embedding", "token_type_embeddings", "embed_positions",
+       "embed_in", "embeddings", "embedding", "embed", "emb", "wte", "wpe", "shared", "relative_attention_bias"});
+  std::string_view last = module.substr(module.rfind('.') + 1);
+  if (std::ranges::find(tables, last) != tables.end()) return true;
+  last = last.substr(0, last.find_last_not_of("_0123456789") + 1);
+  return last.ends_with("norm") || last.ends_with("Norm") || last == "ln";
+}
+
 Tower tower_of(std::string_view name) noexcept {
   struct Word {
     std::string_view word, kind;

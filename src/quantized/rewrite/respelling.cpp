@@ -356,17 +356,25 @@ WrittenConfig describe_layers(const Spelling& writer, const FoundLayers& found,
   }
   if (model.layers.empty()) return {};
   model.float8_cache = found.float8_cache;
+  std::map<std::string, bool> experts;  // modules of experts, and whether all of one stay plain
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const formats::TensorInfo& tensor = tensors[i];
     if (!writes(tensor.name)) continue;
     if (tensor.name.ends_with(".k_scale") || tensor.name.ends_with(".v_scale")) model.float8_cache = true;
-    const bool plain = is_plain_float(tensor.dtype) && tensor.shape.size() == 2 && module_with(tensor.name, "weight");
     const std::optional<std::size_t> layer = found.layer_of[i];
-    if (!plain || (layer && !plan.unfit.contains(*layer))) continue;
-    const TensorKind kind = tensor_kind(tensor.name, tensor.shape.size());
-    if (kind == TensorKind::embedding || kind == TensorKind::norm) continue;
-    // Loaders match parts of names: the root's, "", is a part of all.
-    if (std::string module = module_of(tensor.name); !module.empty()) model.unquantized.push_back(std::move(module));
+    const bool stays_plain = is_plain_float(tensor.dtype) && (!layer || plan.unfit.contains(*layer));
+    if (const std::string all = experts_module(tensor.name); !all.empty() && (layer || tensor.shape.size() > 1)) {
+      const auto [known, is_new] = experts.emplace(all, stays_plain);
+      known->second = known->second && stays_plain;
+    }
+    if (!stays_plain || tensor.shape.size() != 2 || !module_with(tensor.name, "weight")) continue;
+    std::string module = module_of(tensor.name);
+    // Loaders match parts of names: the root's, "", is a part of all. An entry too many costs nothing.
+    if (!module.empty() && !file_conversion::is_table_or_norm(module)) model.unquantized.push_back(std::move(module));
+  }
+  // Loaders have one module for all experts of a layer, and look for its name.
+  for (const auto& [module, stay_plain] : experts) {
+    if (stay_plain) model.unquantized.push_back(module);
   }
   // A head that is tied to the embedding has no tensor, and loaders must not look for its codes.
   for (std::string& head : architecture.tied_heads()) {
