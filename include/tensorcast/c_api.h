@@ -402,7 +402,11 @@ typedef struct tc_prepared_dequantize tc_prepared_dequantize;
 TC_API tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype to, const tc_cast_options* options,
                                        tc_prepared_dequantize** prepared);
 /* Converts rows [first, first + rows) to dst, as tc_dequantize does, on the calling thread.
-   Codes    NULL: the tensor's. Else the codes of these rows alone, which lie elsewhere. */
+   Codes    NULL: the tensor's. Else the codes of these rows alone, which are elsewhere: from the first byte of the
+            first row to the last byte of the last one.
+   Errors   TC_INVALID_ARGUMENT: rows that the weight lacks, a null buffer; codes elsewhere in layouts whose rows are no
+            bytes in a row: gptq-*, awq, mxfp4 of gpt-oss, int4-group of modelopt, and nf4 and fp4 if the first row
+            begins within a byte. Otherwise as tc_cast. */
 TC_API tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes, int64_t first, int64_t rows,
                                     void* dst);
 TC_API void tc_prepared_dequantize_free(tc_prepared_dequantize* prepared); /* NULL is allowed */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,6 +17,14 @@
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"
+
+struct tc_prepared_dequantize {
+  std::vector<float> table;  // the caller's, as float32
+  tensorcast::PreparedDequantize rows;
+  tensorcast::BlockCoding coding;
+  std::uint64_t columns = 0;
+  std::vector<std::byte> codes = {};  // of rows whose first code is behind where the reader begins
+};
 
 namespace {
 
@@ -157,16 +168,37 @@ Result<Quantization> read_quantization(const char* scheme, const tc_quantize_opt
   return read;
 }
 
+// The bytes that the rows' prepared call reads, of codes that begin with the first row's.
+Result<std::span<const std::byte>> codes_of_rows(tc_prepared_dequantize& prepared, const void* codes,
+                                                 std::int64_t first, std::int64_t rows) {
+  using tensorcast::BlockPacking;
+  const BlockPacking packing = prepared.coding.packing;
+  const tensorcast::CodeRange range = TRY(prepared.rows.code_range(first, rows));
+  if (rows == 0) return std::span<const std::byte>{};
+  if (prepared.coding.transposed || packing == BlockPacking::words_down || packing == BlockPacking::awq ||
+      packing == BlockPacking::row_pairs) {
+    return invalid("codes of this layout are in whole matrices, not in rows that could be elsewhere",
+                   "give NULL, which reads the codes of the tensor");
+  }
+  const std::span given(static_cast<const std::byte*>(codes), static_cast<std::size_t>(range.end - range.begin));
+  if (packing != BlockPacking::flat) return given;
+  const std::uint64_t code = static_cast<std::uint64_t>(first) * prepared.columns;
+  if (code % 2 != 0) {
+    return invalid(formatted("row {} begins within a byte of the codes", first),
+                   "give the codes of the row before, too");
+  }
+  const auto before = static_cast<std::size_t>(code / 2 - range.begin);
+  if (before == 0) return given;
+  prepared.codes.resize(given.size());
+  std::memcpy(prepared.codes.data() + before, given.data(), given.size() - before);
+  return std::span<const std::byte>(prepared.codes);
+}
+
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {
   return {data, shape.empty() ? nullptr : shape.begin(), shape.size(), static_cast<tc_dtype>(dtype)};
 }
 
 }  // namespace
-
-struct tc_prepared_dequantize {
-  std::vector<float> table;  // the caller's, as float32
-  tensorcast::PreparedDequantize rows;
-};
 
 struct tc_quantized {
   tensorcast::QuantizedTensor tensor;
@@ -277,7 +309,11 @@ tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype to, cons
     const tc_cast_options chosen = TRY(read_options(options));
     tensorcast::PreparedDequantize made =
         TRY(tensorcast::prepare_dequantize(read.tensor, static_cast<DType>(to), options_of(chosen)));
-    *prepared = new tc_prepared_dequantize{std::move(read.table), std::move(made)};
+    const tensorcast::Shape& shape = read.tensor.shape;
+    *prepared = new tc_prepared_dequantize{.table = std::move(read.table),
+                                           .rows = std::move(made),
+                                           .coding = read.tensor.coding,
+                                           .columns = static_cast<std::uint64_t>(shape.empty() ? 1 : shape.back())};
     return {};
   });
 }
@@ -287,8 +323,7 @@ tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes
   return run([&]() -> Result<void> {
     if (prepared == nullptr) return invalid("a pointer is null");
     if (codes == nullptr) return prepared->rows(first, rows, dst);
-    const tensorcast::CodeRange range = TRY(prepared->rows.code_range(first, rows));
-    const std::span given(static_cast<const std::byte*>(codes), static_cast<std::size_t>(range.end - range.begin));
+    const std::span<const std::byte> given = TRY(codes_of_rows(*prepared, codes, first, rows));
     return prepared->rows(given, first, rows, dst);
   });
 }

@@ -72,6 +72,54 @@ TEST(BlocksInC, RowsAreWrittenAndReadInTheCallersMemory) {
   }
 }
 
+// Codes of rows alone, in memory of their own size: rows of nf4 begin anywhere in what the reader takes together, and
+// other layouts have no rows.
+TEST(BlocksInC, CodesElsewhereAreThoseOfTheRowsOrRefused) {
+  std::vector<unsigned char> bytes(4096);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7 + i / 32);
+  const std::vector<float> scales(256, 0.5f);
+  struct Case {
+    const char *scheme, *spelling;
+    std::int64_t shape[2], codes_shape[2], scales_shape[2];
+    std::int64_t row_bytes;  // 0: refused
+  };
+  for (const Case& of :
+       {Case{"nf4", "bitsandbytes", {4, 64}, {128, 1}, {4, 1}, 32},
+        Case{"fp4", "bitsandbytes", {3, 192}, {288, 1}, {9, 1}, 96},
+        Case{"nf4", "bitsandbytes", {4, 3}, {6, 1}, {1, 1}, 0}, Case{"affine-4", "mlx", {4, 64}, {4, 8}, {4, 1}, 32},
+        Case{"gptq-4", "gptq", {8, 32}, {4, 8}, {1, 8}, 0},
+        Case{"int4-group", "modelopt", {4, 128}, {2, 128}, {4, 1}, 0},
+        Case{"mxfp4", "gpt-oss", {32, 8}, {8, 16}, {8, 1}, 0}}) {
+    SCOPED_TRACE(of.scheme);
+    const bool is_of_words = of.scheme[0] == 'a' || of.scheme[0] == 'g';
+    const std::string scheme = of.scheme;
+    tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+    tensor.scheme = of.scheme, tensor.spelling = of.spelling, tensor.shape = of.shape, tensor.rank = 2;
+    tensor.codes = {bytes.data(), of.codes_shape, 2, is_of_words ? TC_INT32 : TC_UINT8};
+    tensor.scales = {scales.data(), of.scales_shape, 2, TC_FLOAT32};
+    if (scheme == "mxfp4") tensor.scales = {bytes.data(), of.scales_shape, 2, TC_UINT8};
+    if (scheme == "affine-4") tensor.biases = tensor.scales;
+    tc_prepared_dequantize* prepared = nullptr;
+    ASSERT_EQ(tc_prepare_dequantize(&tensor, TC_FLOAT32, nullptr, &prepared), TC_OK) << tc_last_error();
+    const std::int64_t rows = of.shape[0], columns = of.shape[1];
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::vector<float> expected(static_cast<std::size_t>((rows - row) * columns)), out(expected.size());
+      ASSERT_EQ(tc_dequantize_rows(prepared, nullptr, row, rows - row, expected.data()), TC_OK) << tc_last_error();
+      if (of.row_bytes == 0) {
+        const bool begins_byte = scheme == "nf4" && row % 2 == 0;
+        EXPECT_EQ(tc_dequantize_rows(prepared, bytes.data(), row, 1, out.data()),
+                  begins_byte ? TC_OK : TC_INVALID_ARGUMENT);
+        continue;
+      }
+      const std::vector<unsigned char> alone(bytes.begin() + row * of.row_bytes, bytes.begin() + rows * of.row_bytes);
+      EXPECT_EQ(tc_dequantize_rows(prepared, alone.data(), row, rows - row, out.data()), TC_OK) << tc_last_error();
+      EXPECT_EQ(out, expected) << row;
+    }
+    EXPECT_EQ(tc_dequantize_rows(prepared, bytes.data(), rows, 0, nullptr), TC_OK);
+    tc_prepared_dequantize_free(prepared);
+  }
+}
+
 // Each recipe, with and without zero points: tensor scales that are divisors, swapped nibbles and tiles of other
 // layouts do not change what is read.
 TEST(BlocksInC, EveryResultIsReadAsCppReadsIt) {
