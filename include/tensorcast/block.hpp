@@ -127,6 +127,7 @@ struct CodeRange {
 
 // Converts rows [first, first + out's rows) to a floating-point type of 8 bits or more. `out` has the weight's columns
 // in its last dimension. tensor.codes.bytes are all codes, or those of code_range() if `first` and out's rows are its.
+// Stochastic rounding takes the places of elements in the weight, whose first one is at execution.first_element.
 // Errors: as code_range() and cast().
 [[nodiscard]] TENSORCAST_API Result<void> dequantize(const BlockTensor& tensor, std::int64_t first,
                                                      const MutableTensorView& out, const CastOptions& options = {},

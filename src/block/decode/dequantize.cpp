@@ -233,9 +233,16 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
 // Rows [first, first + rows) of the weight into `out`.
 class Writer {
  public:
-  // `reader`: one that other calls use, too; null: each call of write() has its own.
-  Writer(const Checked& checked, DType to, const codec::Policy& policy, RowReader* reader = nullptr)
-      : checked_(checked), to_(to), policy_(policy), shared_reader_(reader), may_be_fused_(may_be_fused()) {}
+  // `reader`: one that other calls use, too; null: each call of write() has its own. `origin`: the place of the
+  // weight's first element in a larger tensor.
+  Writer(const Checked& checked, DType to, const codec::Policy& policy, RowReader* reader = nullptr,
+         std::uint64_t origin = 0)
+      : checked_(checked),
+        to_(to),
+        policy_(policy),
+        shared_reader_(reader),
+        origin_(origin),
+        may_be_fused_(may_be_fused()) {}
 
   // Where row `first` and those after it are written, and the bytes that are read and written in all.
   void aim(std::size_t first, std::byte* out, std::size_t bytes) noexcept {
@@ -406,7 +413,12 @@ class Writer {
       }
       return {};
     }
-    const Conversion conversion{numbers, DType::float32, to, to_, count};
+    const Conversion conversion{.src = numbers,
+                                .from = DType::float32,
+                                .dst = to,
+                                .to = to_,
+                                .count = count,
+                                .first = origin_ + row * checked_.columns + column};
     return counted_from((row - first_) * checked_.columns + column,
                         run(conversion, policy_, {.threads = 1}, made.report));
   }
@@ -417,6 +429,7 @@ class Writer {
   std::byte* out_ = nullptr;
   const codec::Policy& policy_;
   RowReader* shared_reader_;
+  std::uint64_t origin_;
   bool may_be_fused_;
   const kernels::Ops& ops_ = kernels::ops_of(active_target());
   bool bypasses_cache_ = false;
@@ -482,7 +495,7 @@ Result<void> convert(const BlockTensor& tensor, std::int64_t first, const Mutabl
   const CodeRange range = TRY(range_of(checked, first, static_cast<std::int64_t>(rows)));
   TRY(take_codes(checked, tensor.codes.bytes, range));
   const codec::Policy policy = codec::policy_of(options, DType::float32, out.dtype);
-  Writer writer(checked, out.dtype, policy);
+  Writer writer(checked, out.dtype, policy, nullptr, execution.first_element);
   writer.aim(static_cast<std::size_t>(first), out.bytes.data(), tensor.codes.bytes.size() + out.bytes.size());
   return write_in_tasks(writer, checked, static_cast<std::size_t>(first), rows, report, execution);
 }
