@@ -128,7 +128,7 @@ struct CodeRange {
 // Converts rows [first, first + out's rows) to a floating-point type of 8 bits or more. `out` has the weight's columns
 // in its last dimension. tensor.codes.bytes are all codes, or those of code_range() if `first` and out's rows are its.
 // Stochastic rounding takes the places of elements in the weight, whose first one is at execution.first_element.
-// Errors: as code_range() and cast().
+// `out` shares no memory with the arrays of the tensor. Errors: as code_range() and cast().
 [[nodiscard]] TENSORCAST_API Result<void> dequantize(const BlockTensor& tensor, std::int64_t first,
                                                      const MutableTensorView& out, const CastOptions& options = {},
                                                      CastReport* report = nullptr, const Execution& execution = {});
@@ -142,8 +142,9 @@ class PreparedDequantize {
   TENSORCAST_API PreparedDequantize& operator=(PreparedDequantize&& other) noexcept;
   TENSORCAST_API ~PreparedDequantize();
 
-  // Converts rows [first, first + count) to `count` rows of the weight's columns at `dst`, on the calling thread.
-  // Errors: invalid_argument (a null buffer, rows that the weight lacks), and those of cast() that the options demand.
+  // Converts rows [first, first + count) to `count` rows of the weight's columns at `dst`, which share no memory with the
+  // tensor's arrays, on the calling thread.
+  // Errors: invalid_argument (a null buffer, rows that the weight lacks, an overlap), and those of cast() that the options demand.
   // Cost: O(count), allocates nothing for ggml's blocks.
   [[nodiscard]] TENSORCAST_API Result<void> operator()(std::int64_t first, std::int64_t count, void* dst) noexcept;
   // The same with codes that lie elsewhere: those of code_range(tensor, first, count). The tensor's own may be empty.
@@ -305,7 +306,8 @@ struct QuantizedBuffers {
 // calling thread, as rows of a key-value cache are. The bytes are those of quantize() of the whole weight; but only a
 // call that has all rows tells that a weight is zero, whose default scales are 1.
 //
-// Sizes    src.shape is [..., columns]; the buffers hold all rows of the weight, of one matrix.
+// Sizes    src.shape is [..., columns]; the buffers hold all rows of the weight, of one matrix. They share no memory with
+//          each other, nor with src.
 // Rows     that share scales come in one call: multiples of QuantizedSizes::block_rows, or up to the last row.
 // Maximum  a format with a scale for the whole weight needs options.maximum, as rows do not tell it: the largest
 //          magnitude of all rows, from calibration.

@@ -386,7 +386,7 @@ typedef struct tc_block_tensor {
 
 /* Converts rows [first, first + rows) of a weight to a floating-point type of 8 bits or more: one float32 operation
    after the other as the tool computes them, then one rounding.
-   Sizes    dst holds rows times the weight's last dimension.
+   Sizes    dst holds rows times the weight's last dimension, and shares no memory with the arrays of the tensor.
    Options  NULL means the defaults.
    Errors   TC_INVALID_ARGUMENT: no such scheme, sizes that contradict each other; as tc_cast. */
 TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
@@ -404,7 +404,7 @@ TC_API tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype t
 /* Converts rows [first, first + rows) to dst, as tc_dequantize does, on the calling thread.
    Codes    NULL: the tensor's. Else the codes of these rows alone, which are elsewhere: from the first byte of the
             first row to the last byte of the last one.
-   Errors   TC_INVALID_ARGUMENT: rows that the weight lacks, a null buffer; codes elsewhere in layouts whose rows are no
+   Errors   TC_INVALID_ARGUMENT: rows that the weight lacks, a null buffer, an overlap; codes elsewhere in layouts whose rows are no
             bytes in a row: gptq-*, awq, mxfp4 of gpt-oss, int4-group of modelopt, and nf4 and fp4 if the first row
             begins within a byte. Otherwise as tc_cast. */
 TC_API tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes, int64_t first, int64_t rows,
@@ -513,6 +513,7 @@ typedef struct tc_quantized_buffers {
    Rows     that share scales come in one call: multiples of tc_quantized_layout.block_rows, or up to the last row.
    Matrices whose blocks have several rows are quantized one by one, each with sizes and buffers of its own.
    Maximum  a scheme with a scale for the whole weight needs options->maximum: the largest magnitude of all rows.
+   Overlap  the buffers share no memory with each other, nor with the array.
    Errors   as tc_quantize, and TC_INVALID_ARGUMENT: buffers of other sizes, rows beyond them, no maximum.
    Cost     the first call of a thread with a scheme, options and columns allocates, later ones do not, except with
             `clip` or `importance`. */

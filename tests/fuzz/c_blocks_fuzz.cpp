@@ -134,6 +134,10 @@ void check_rows(Choices& choices, Memory& memory, const Weight& weight, const tc
       require(tc_quantize_rows(scheme, &array, layout.rows - rows + 1, &out, &weight.options) != TC_OK,
               "rows beyond the weight");
       (void)tc_quantize_rows(scheme, &array, any_length(choices), &out, &weight.options);
+      tc_quantized_buffers shared = out;
+      shared.scales = shared.codes;
+      require(shared.scales_bytes == 0 || tc_quantize_rows(scheme, &array, row, &shared, &weight.options) != TC_OK,
+              "scales are written over codes");
     }
   }
   require(status == TC_OK || weight.options.maximum == nullptr, "rows that are refused, of a weight that is not");
@@ -234,6 +238,10 @@ void check_read(Choices& choices, Memory& memory, const tc_block_tensor& tensor,
   require(tc_dequantize(&tensor, first, rows - first + 1, plain.data(), to, &options) != TC_OK,
           "a row beyond the weight");
   const tc_status status = tc_dequantize(&tensor, first, some, plain.data(), to, &options);
+  if (status == TC_OK && !plain.empty() && tensor.scales.data != nullptr) {
+    auto* const scales = const_cast<void*>(tensor.scales.data);
+    require(tc_dequantize(&tensor, first, some, scales, to, &options) != TC_OK, "numbers are written over scales");
+  }
   tc_prepared_dequantize* prepared = nullptr;
   const tc_status made = tc_prepare_dequantize(&tensor, to, &options, &prepared);
   require((made == TC_OK) == (prepared != nullptr), "a prepared call beside an error");

@@ -191,6 +191,38 @@ TEST(QuantizeRows, NameWhatIsWrong) {
   EXPECT_EQ(done.error().element, 7u);
 }
 
+TEST(QuantizeRows, AndPreparedDequantizeRefuseSharedMemory) {
+  std::vector<float> numbers = weights();
+  Bytes memory(static_cast<std::size_t>(columns) * 4);
+  const std::span<std::byte> codes = std::span(memory).first(columns), after = std::span(memory).subspan(columns);
+  const auto refusal = [&](const TensorView& rows, const QuantizedBuffers& out) {
+    const Result<void> done = quantize_rows("mxfp8", rows, 0, out);
+    return done ? "" : done.error().describe();
+  };
+  const TensorView row = rows_of(numbers, 0, 1);
+  EXPECT_EQ(refusal(row, {codes, after.first(16), {}}), "");
+  EXPECT_EQ(refusal(row, {codes, std::span(memory).subspan(columns - 1, 16), {}}),
+            "the codes and the scales overlap; give each a buffer of its own");
+  EXPECT_EQ(refusal({DType::bfloat16, {1, columns}, std::span(memory).first(columns * 2)}, {codes, after, {}}),
+            "the buffer of scales has 1536 bytes, but those of 1 rows take 16; give quantized_sizes() of the whole "
+            "weight; of several matrices, one at a time");
+  EXPECT_EQ(refusal({DType::bfloat16, {1, columns}, std::span(memory).first(columns * 2)},
+                    {codes, std::as_writable_bytes(std::span(numbers)).first(16), {}}),
+            "the codes and the rows overlap; give each a buffer of its own");
+  EXPECT_EQ(refusal(row, {codes, std::as_writable_bytes(std::span(numbers)).first(16), {}}),
+            "the scales and the rows overlap; give each a buffer of its own");
+
+  QuantizedTensor made = quantize(row, "mxfp8").value();
+  const BlockTensor tensor = made.tensor();
+  PreparedDequantize prepared = prepare_dequantize(tensor, DType::float8_e5m2).value();
+  for (const std::span<std::byte> written : {std::span<std::byte>(made.codes), std::span<std::byte>(made.scales)}) {
+    const MutableTensorView out{DType::float8_e5m2, {1, columns}, {written.data() + written.size() - 1, columns}};
+    EXPECT_EQ(dequantize(tensor, 0, out).error().message.rfind("the target and the ", 0), 0u);
+    EXPECT_EQ(prepared(0, 1, out.bytes.data()).error().code, ErrorCode::invalid_argument);
+  }
+  EXPECT_TRUE(prepared(0, 1, memory.data()));
+}
+
 TEST(PreparedDequantize, ReadsRowsAsDequantize) {
   const std::vector<float> numbers = weights();
   int compared = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "block/disjoint.hpp"
 #include "block/encode/quantizer.hpp"
 #include "cast/conversion.hpp"
 #include "dtype/errors.hpp"
@@ -132,6 +133,14 @@ Error wrong_buffer(const char* which, std::size_t bytes, std::size_t expected, s
                  "give quantized_sizes() of the whole weight; of several matrices, one at a time");
 }
 
+Result<void> check_memory(std::span<const std::byte> rows, const QuantizedBuffers& out, bool has_zeros) {
+  const block::NamedBytes weights{"the rows", rows}, codes{"the codes", out.codes}, scales{"the scales", out.scales},
+      zeros{"the zero points", has_zeros ? std::as_bytes(out.zero_points) : std::span<const std::byte>()};
+  TRY(block::check_disjoint(codes, {weights, scales, zeros}));
+  TRY(block::check_disjoint(scales, {weights, zeros}));
+  return block::check_disjoint(zeros, {weights});
+}
+
 Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_t first_row,
                         const QuantizedBuffers& out) {
   const std::size_t count = TRY(element_count(src.shape));
@@ -173,6 +182,7 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
   if (scales != 0 && (out.scales.data() == nullptr || (has_zeros && out.zero_points.data() == nullptr))) {
     return invalid("a target buffer is null");
   }
+  TRY(check_memory(src.bytes, out, has_zeros));
   const std::size_t before = layout->scales_before(first);
   const block::QuantizedRows to{
       .codes = out.codes.data() + first * row_bytes,
