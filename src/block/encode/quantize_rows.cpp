@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a weight into the caller's memory. Each thread keeps the quantizer of its last call, as an engine writes many
 // rows of one format.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "block/disjoint.hpp"
 #include "block/encode/quantizer.hpp"
@@ -50,15 +53,15 @@ Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layou
 // The quantizer of a thread's last call.
 class Kept {
  public:
-  // Those of other numbers of rows are equal, unless rows share scales.
+  // `rows`: of the weight, 0 for any. Those of other numbers of rows are equal, unless rows share scales.
   Result<const WeightLayout*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
     const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf &&
-                         weights_ == weights && columns_ == columns && (rows_ == rows || layout_->band_rows == 1) &&
-                         has(wanted.options);
+                         weights_ == weights && columns_ == columns &&
+                         (rows == 0 || rows_ == rows || layout_->band_rows == 1) && has(wanted.options);
     if (is_same) return layout_.get();
     quantizer_.reset();
-    layout_.reset();
-    layout_ = TRY(make_layout(wanted, weights, {rows, columns}));
+    layout_.reset();  // until all fields are set, as strings may find no memory
+    SharedLayout made = TRY(make_layout(wanted, weights, {std::max<std::int64_t>(rows, 1), columns}));
     scheme_ = wanted.scheme;
     gguf_ = wanted.gguf;
     weights_ = weights;
@@ -69,6 +72,7 @@ class Kept {
     options_.recipe = {};
     options_.importance = {};
     is_weighed_ = !wanted.options.importance.empty();
+    layout_ = std::move(made);
     return layout_.get();
   }
   // Of the layout that was found last.
@@ -152,7 +156,8 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
 
   thread_local Kept kept;
   // How many rows the weight has only matters where rows share scales: the buffer of codes tells it.
-  const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, 1, columns));
+  constexpr std::int64_t any_rows = 0;
+  const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, any_rows, columns));
   const std::size_t row_bytes = layout->codes_row_bytes;
   if (out.codes.data() == nullptr || out.codes.empty() || out.codes.size() % row_bytes != 0) {
     return invalid(formatted("{} bytes of codes are no rows of {}", out.codes.size(), row_bytes));
