@@ -142,9 +142,9 @@ class PreparedDequantize {
   TENSORCAST_API PreparedDequantize& operator=(PreparedDequantize&& other) noexcept;
   TENSORCAST_API ~PreparedDequantize();
 
-  // Converts rows [first, first + count) to `count` rows of the weight's columns at `dst`, which share no memory with the
-  // tensor's arrays, on the calling thread.
-  // Errors: invalid_argument (a null buffer, rows that the weight lacks, an overlap), and those of cast() that the options demand.
+  // Converts rows [first, first + count) to `count` rows of the weight's columns at `dst`, on the calling thread.
+  // Errors: invalid_argument (a null buffer, rows that the weight lacks, memory shared with the tensor's arrays), and
+  // those of cast() that the options demand.
   // Cost: O(count), allocates nothing for ggml's blocks.
   [[nodiscard]] TENSORCAST_API Result<void> operator()(std::int64_t first, std::int64_t count, void* dst) noexcept;
   // The same with codes that lie elsewhere: those of code_range(tensor, first, count). The tensor's own may be empty.
@@ -276,6 +276,13 @@ struct QuantizedTensor {
                                                               const QuantizeOptions& options = {},
                                                               const Execution& execution = {});
 
+// The caller's memory for all rows of a weight, of the sizes of QuantizedSizes.
+struct QuantizedBuffers {
+  std::span<std::byte> codes = {};
+  std::span<std::byte> scales = {};
+  std::span<std::int8_t> zero_points = {};
+};
+
 // The bytes of a weight in blocks, for quantize_rows().
 struct QuantizedSizes {
   std::int64_t rows = 0;        // the product of all dimensions but the last
@@ -287,16 +294,19 @@ struct QuantizedSizes {
   DType codes_dtype = DType::uint8;
   DType scales_dtype = DType::undefined;
   std::optional<float> global_scale = {};  // for options.maximum, if the format has one; as QuantizedTensor has it
+  const QuantizeRecipe* recipe = nullptr;
+  // The weight as its rows are written, without its bytes and its global scale. As in QuantizedTensor, codes have their
+  // low bits first and scales are in rows of blocks, so layout.coding may differ from that of a format of files.
+  BlockTensor layout = {};
+
+  // Borrows the buffers and the global scale, for dequantize() and prepare_dequantize().
+  [[nodiscard]] TENSORCAST_API BlockTensor tensor(const QuantizedBuffers& buffers) const& TENSORCAST_LIFETIMEBOUND;
+  BlockTensor tensor(const QuantizedBuffers& buffers) const&& = delete;
 };
 
-// The caller's memory for all rows of a weight, of the sizes of QuantizedSizes.
-struct QuantizedBuffers {
-  std::span<std::byte> codes = {};
-  std::span<std::byte> scales = {};
-  std::span<std::int8_t> zero_points = {};
-};
-
-// Errors: as quantize(); invalid_argument: a maximum whose global scale depends on a compute_dtype that is not set.
+// A format that is not GGUF's has the coding of QuantizedSizes::layout, as readers of rows take the format's.
+// Errors: as quantize(); invalid_argument: a format of another coding; a maximum whose global scale depends on a
+// compute_dtype that is not set.
 [[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape,
                                                                     const QuantizeOptions& options = {});
 [[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape,
@@ -306,8 +316,8 @@ struct QuantizedBuffers {
 // calling thread, as rows of a key-value cache are. The bytes are those of quantize() of the whole weight; but only a
 // call that has all rows tells that a weight is zero, whose default scales are 1.
 //
-// Sizes    src.shape is [..., columns]; the buffers hold all rows of the weight, of one matrix. They share no memory with
-//          each other, nor with src.
+// Sizes    src.shape is [..., columns]; the buffers hold all rows of the weight, of one matrix.
+// Overlap  the buffers share no memory with each other, nor with src.
 // Rows     that share scales come in one call: multiples of QuantizedSizes::block_rows, or up to the last row.
 // Maximum  a format with a scale for the whole weight needs options.maximum, as rows do not tell it: the largest
 //          magnitude of all rows, from calibration.

@@ -404,9 +404,9 @@ TC_API tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype t
 /* Converts rows [first, first + rows) to dst, as tc_dequantize does, on the calling thread.
    Codes    NULL: the tensor's. Else the codes of these rows alone, which are elsewhere: from the first byte of the
             first row to the last byte of the last one.
-   Errors   TC_INVALID_ARGUMENT: rows that the weight lacks, a null buffer, an overlap; codes elsewhere in layouts whose rows are no
-            bytes in a row: gptq-*, awq, mxfp4 of gpt-oss, int4-group of modelopt, and nf4 and fp4 if the first row
-            begins within a byte. Otherwise as tc_cast. */
+   Errors   TC_INVALID_ARGUMENT: rows that the weight lacks, a null buffer, dst that overlaps what is read; codes
+            elsewhere in layouts whose rows are no bytes in a row: gptq-*, awq, mxfp4 of gpt-oss, int4-group of
+            modelopt, and nf4 and fp4 if the first row begins within a byte. Otherwise as tc_cast. */
 TC_API tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes, int64_t first, int64_t rows,
                                     void* dst);
 TC_API void tc_prepared_dequantize_free(tc_prepared_dequantize* prepared); /* NULL is allowed */
@@ -469,7 +469,10 @@ TC_API tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_pa
    until tc_quantized_free(). */
 TC_API tc_status tc_quantized_block_tensor(const tc_quantized* quantized, tc_block_tensor* tensor);
 
-/* The bytes of a quantized weight. Grows as tc_cast_options. */
+/* The bytes of a quantized weight, and how they are read. Grows as tc_cast_options.
+   A tc_block_tensor that reads the buffers has the scheme, `spelling`, `block_columns` and is_plain = 1; codes of
+   TC_UINT8 and [rows, codes_row_bytes]; scales of `scales_dtype` and zero points of TC_INT8, both of the blocks' rows
+   and columns; and `global_scale` if has_global_scale is 1 or it is not 0. */
 typedef struct tc_quantized_layout {
   size_t struct_size;       /* sizeof(tc_quantized_layout) */
   int64_t rows;             /* the product of all dimensions but the last */
@@ -480,12 +483,16 @@ typedef struct tc_quantized_layout {
   int64_t block_rows;       /* rows that share scales */
   tc_dtype codes_dtype;
   tc_dtype scales_dtype;
-  float global_scale;       /* for options->maximum, if the scheme has one, and options->compute_dtype */
-  int32_t has_global_scale; /* 0: there is none, or no maximum is given */
+  float global_scale;        /* for options->maximum, if the scheme has one, and options->compute_dtype; 1 if the recipe
+                                has none where its layout has */
+  int32_t has_global_scale;  /* 0: there is none, or no maximum is given */
+  const char* spelling;      /* whose layout, as in tc_block_tensor; static */
+  int64_t block_columns;     /* columns that share a scale; -1: all */
+  int32_t global_is_divisor; /* 0: it is a factor of the scales */
 } tc_quantized_layout;
 
 #define TC_QUANTIZED_LAYOUT_INIT \
-  { sizeof(tc_quantized_layout), 0, 0, 0, 0, 0, 0, TC_UNDEFINED, TC_UNDEFINED, 0.0f, 0 }
+  { sizeof(tc_quantized_layout), 0, 0, 0, 0, 0, 0, TC_UNDEFINED, TC_UNDEFINED, 0.0f, 0, NULL, 0, 0 }
 
 /* Fills the struct, whose struct_size is set, for a weight of this shape. Errors: as tc_quantize, and
    TC_INVALID_ARGUMENT: a maximum without a compute_dtype, which names the type of the weights, for a recipe that rounds

@@ -41,6 +41,9 @@ std::int64_t block_length(std::int64_t given, std::int64_t usual) {
   return given == 0 ? usual : given == -1 ? 0 : given;
 }
 
+// The inverse.
+std::int64_t c_length(std::int64_t length) { return length == 0 ? -1 : length; }
+
 struct ReadTensor {
   BlockTensor tensor;
   std::vector<float> table;  // the memory of tensor.table, if the caller gave one
@@ -257,15 +260,14 @@ tc_status tc_quantized_block_tensor(const tc_quantized* quantized, tc_block_tens
     const auto array = [](const TensorView& view, const tensorcast::Shape& shape) {
       return view.dtype == DType::undefined ? tc_array{} : array_of(view.dtype, shape, view.bytes.data());
     };
-    const auto length = [](std::int64_t given) { return given == 0 ? std::int64_t{-1} : given; };
     const tensorcast::QuantizedTensor& made = quantized->tensor;
     tc_block_tensor filled{};
     filled.scheme = quantized->scheme.c_str();
     filled.spelling = quantized->spelling.c_str();
     filled.shape = made.shape.data();
     filled.rank = made.shape.size();
-    filled.block_rows = length(made.block_rows);
-    filled.block_columns = length(made.block_columns);
+    filled.block_rows = c_length(made.block_rows);
+    filled.block_columns = c_length(made.block_columns);
     // Shapes of the tensor itself, as those of `borrowed` end with this call.
     filled.codes = array(borrowed.codes, made.codes_shape);
     filled.scales = array(borrowed.scales, made.scales_shape);
@@ -351,6 +353,14 @@ tc_status tc_quantized_sizes(const char* scheme, const int64_t* shape, size_t ra
     filled.scales_dtype = static_cast<tc_dtype>(sizes.scales_dtype);
     filled.global_scale = sizes.global_scale.value_or(0.0f);
     filled.has_global_scale = sizes.global_scale ? 1 : 0;
+    const BlockFormat* const format = request.format != nullptr
+                                          ? request.format
+                                          : tensorcast::find_block_format(sizes.recipe->scheme, sizes.recipe->spelling);
+    const bool lacks_global = sizes.layout.coding.global == tensorcast::GlobalScale::none;
+    if (lacks_global && format->coding.global != tensorcast::GlobalScale::none) filled.global_scale = 1.0f;
+    filled.spelling = format->spelling.data();  // a literal
+    filled.block_columns = c_length(sizes.layout.block_columns);
+    filled.global_is_divisor = sizes.layout.coding.global == tensorcast::GlobalScale::divisor ? 1 : 0;
     return fill_struct(layout, filled);
   });
 }

@@ -170,6 +170,66 @@ TEST(BlocksInC, EveryResultIsReadAsCppReadsIt) {
   EXPECT_GT(made, 50);
 }
 
+// What tc_quantized_sizes() says is enough to read the rows.
+TEST(BlocksInC, RowsAreReadByTheirLayout) {
+  namespace tc = tensorcast;
+  const std::vector<float> weights = small_weights();
+  const tc_array array = {weights.data(), shape, 2, TC_FLOAT32};
+  for (const tc::QuantizeRecipe& recipe : tc::quantize_recipes()) {
+    for (const int is_asymmetric : {0, 1}) {
+      const std::string scheme(recipe.scheme), name(recipe.recipe);
+      SCOPED_TRACE(scheme + " of " + name);
+      const float maximum = 0.05f;
+      tc_quantize_options options = TC_QUANTIZE_OPTIONS_INIT;
+      options.recipe = name.c_str();
+      options.to_gguf = recipe.spelling == "gguf";
+      options.is_asymmetric = is_asymmetric;
+      options.group_size = scheme == "int4-group" ? 32 : 0;
+      options.compute_dtype = TC_FLOAT32;
+      options.maximum = &maximum;
+      tc_quantized_layout layout = TC_QUANTIZED_LAYOUT_INIT;
+      if (tc_quantized_sizes(scheme.c_str(), shape, 2, &options, &layout) != TC_OK) {
+        EXPECT_EQ(is_asymmetric, 1) << tc_last_error();
+        continue;
+      }
+      std::vector<char> codes(layout.codes_bytes), scales(layout.scales_bytes);
+      std::vector<std::int8_t> zeros(layout.zero_points_bytes);
+      tc_quantized_buffers out = TC_QUANTIZED_BUFFERS_INIT;
+      out.codes = codes.data(), out.codes_bytes = codes.size();
+      out.scales = scales.data(), out.scales_bytes = scales.size();
+      out.zero_points = zeros.data(), out.zero_points_bytes = zeros.size();
+      ASSERT_EQ(tc_quantize_rows(scheme.c_str(), &array, 0, &out, &options), TC_OK) << tc_last_error();
+
+      const std::int64_t codes_shape[2] = {layout.rows, static_cast<std::int64_t>(layout.codes_row_bytes)};
+      const std::int64_t scales_shape =
+          static_cast<std::int64_t>(scales.empty() ? 0 : scales.size() / tc_storage_bytes(layout.scales_dtype, 1));
+      tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+      tensor.scheme = scheme.c_str(), tensor.spelling = layout.spelling, tensor.is_plain = 1;
+      tensor.shape = shape, tensor.rank = 2, tensor.block_columns = layout.block_columns;
+      tensor.codes = {codes.data(), codes_shape, 2, TC_UINT8};
+      if (!scales.empty()) tensor.scales = {scales.data(), &scales_shape, 1, layout.scales_dtype};
+      if (!zeros.empty()) tensor.zero_points = {zeros.data(), &scales_shape, 1, TC_INT8};
+      if (layout.has_global_scale != 0 || layout.global_scale != 0) {
+        tensor.global_scale = {&layout.global_scale, nullptr, 0, TC_FLOAT32};
+      }
+      std::vector<float> back(weights.size());
+      ASSERT_EQ(tc_dequantize(&tensor, 0, 8, back.data(), TC_FLOAT32, nullptr), TC_OK) << tc_last_error();
+      tc_quantized* whole = nullptr;
+      ASSERT_EQ(tc_quantize(&array, scheme.c_str(), &options, &whole), TC_OK);
+      tc_block_tensor described = TC_BLOCK_TENSOR_INIT;
+      ASSERT_EQ(tc_quantized_block_tensor(whole, &described), TC_OK);
+      std::vector<float> expected(weights.size());
+      ASSERT_EQ(tc_dequantize(&described, 0, 8, expected.data(), TC_FLOAT32, nullptr), TC_OK);
+      EXPECT_EQ(back, expected);
+      EXPECT_EQ(std::string(layout.spelling), described.spelling);
+      tc_quantized_parts parts = TC_QUANTIZED_PARTS_INIT;
+      ASSERT_EQ(tc_quantized_get(whole, &parts), TC_OK);
+      EXPECT_EQ(layout.global_is_divisor, parts.global_is_divisor);
+      tc_quantized_free(whole);
+    }
+  }
+}
+
 // compressed-tensors divides by its global scale, the others multiply: without a word the numbers were off by 1e8.
 TEST(BlocksInC, AGlobalScaleNeedsItsLayout) {
   const std::vector<float> weights = small_weights();

@@ -79,7 +79,7 @@ struct Growth<tc_quantize_options> {
 template <>
 struct Growth<tc_quantized_layout> {
   static constexpr const char* name = "tc_quantized_layout";
-  static constexpr std::array sizes = {sizeof(tc_quantized_layout)};
+  static constexpr std::array sizes = {offsetof(tc_quantized_layout, spelling)};
 };
 template <>
 struct Growth<tc_quantized_buffers> {

@@ -293,6 +293,9 @@ void check_quantized(Choices& choices) {
             "other sizes than were named");
     require(layout.codes_row_bytes * static_cast<std::size_t>(layout.rows) == layout.codes_bytes,
             "rows of other sizes than the codes");
+    require(std::strcmp(parts.spelling, layout.spelling) == 0 && tensor.block_columns == layout.block_columns &&
+                parts.global_is_divisor == layout.global_is_divisor,
+            "another layout than was named");
     if (layout.codes_bytes != 0) check_rows(choices, memory, weight, layout, parts);
   }
   check_read(choices, memory, tensor, sizes == TC_OK);

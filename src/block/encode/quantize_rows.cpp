@@ -31,14 +31,24 @@ using block::WeightLayout;
 // What a format and its options are called, and the rows that it has: what a quantizer is made of.
 struct Wanted {
   std::string_view scheme;
-  GgufBlock gguf = GgufBlock::none;
+  const BlockFormat* format = nullptr;  // null: as the scheme
   const QuantizeOptions& options;
+
+  [[nodiscard]] GgufBlock gguf() const noexcept { return format == nullptr ? GgufBlock::none : format->coding.gguf; }
 };
 
 Result<SharedLayout> make_layout(const Wanted& wanted, DType weights, const Shape& shape) {
-  SharedLayout made = TRY(WeightLayout::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
+  SharedLayout made = TRY(WeightLayout::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf()));
   TRY(block::check_maximum(wanted.options));
   return made;
+}
+
+// A reader of the rows takes the format's coding, so it must be the one that is written.
+Result<void> check_format(const Wanted& wanted, const WeightLayout& layout) {
+  if (wanted.format == nullptr || wanted.format->coding == layout.tensor.coding) return {};
+  return invalid(formatted("rows of {} by {} are not written in the layout {}", wanted.scheme,
+                           layout.tensor.recipe->recipe, wanted.format->spelling),
+                 "name the scheme instead of the format, and read the rows with QuantizedSizes::tensor()");
 }
 
 Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layout) {
@@ -55,7 +65,7 @@ class Kept {
  public:
   // `rows`: of the weight, 0 for any. Those of other numbers of rows are equal, unless rows share scales.
   Result<const WeightLayout*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
-    const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf &&
+    const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf() &&
                          weights_ == weights && columns_ == columns &&
                          (rows == 0 || rows_ == rows || layout_->band_rows == 1) && has(wanted.options);
     if (is_same) return layout_.get();
@@ -63,7 +73,7 @@ class Kept {
     layout_.reset();  // until all fields are set, as strings may find no memory
     SharedLayout made = TRY(make_layout(wanted, weights, {std::max<std::int64_t>(rows, 1), columns}));
     scheme_ = wanted.scheme;
-    gguf_ = wanted.gguf;
+    gguf_ = wanted.gguf();
     weights_ = weights;
     rows_ = rows;
     columns_ = columns;
@@ -109,6 +119,7 @@ class Kept {
 
 Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
   const SharedLayout layout = TRY(make_layout(wanted, DType::float32, shape));
+  TRY(check_format(wanted, *layout));
   const std::size_t scales = layout->scale_count(0, layout->rows);
   QuantizedSizes sizes{.rows = static_cast<std::int64_t>(layout->rows),
                        .codes = layout->rows * layout->codes_row_bytes,
@@ -116,7 +127,8 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
                        .block_rows = static_cast<std::int64_t>(layout->band_rows),
                        .codes_dtype = layout->tensor.codes_dtype,
                        .scales_dtype = layout->tensor.scales_dtype,
-                       .global_scale = {}};
+                       .recipe = layout->tensor.recipe,
+                       .layout = layout->tensor.tensor()};
   if (wanted.options.maximum) {
     const QuantizeRecipe& recipe = *layout->tensor.recipe;
     const bool is_known = !recipe.uses_weights_dtype || wanted.options.compute_dtype != DType::undefined;
@@ -128,7 +140,10 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
     sizes.global_scale = TRY(make_quantizer(wanted, layout)).global_scale();
   }
   if (scales != 0) sizes.scales = storage_bytes(sizes.scales_dtype, scales);
-  if (!wanted.options.symmetric) sizes.zero_points = scales;
+  if (layout->has_zero_points()) {
+    sizes.zero_points = scales;
+    sizes.layout.zero_points = {DType::int8, layout->tensor.scales_shape, {}};
+  }
   return sizes;
 }
 
@@ -158,6 +173,7 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
   // How many rows the weight has only matters where rows share scales: the buffer of codes tells it.
   constexpr std::int64_t any_rows = 0;
   const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, any_rows, columns));
+  TRY(check_format(wanted, *layout));
   const std::size_t row_bytes = layout->codes_row_bytes;
   if (out.codes.data() == nullptr || out.codes.empty() || out.codes.size() % row_bytes != 0) {
     return invalid(formatted("{} bytes of codes are no rows of {}", out.codes.size(), row_bytes));
@@ -200,20 +216,29 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
 
 }  // namespace
 
+BlockTensor QuantizedSizes::tensor(const QuantizedBuffers& buffers) const& {
+  BlockTensor borrowed = layout;
+  borrowed.codes.bytes = buffers.codes;
+  borrowed.scales.bytes = buffers.scales;
+  borrowed.zero_points.bytes = std::as_bytes(buffers.zero_points);
+  if (global_scale) borrowed.global_scale = {DType::float32, {}, std::as_bytes(std::span(&*global_scale, 1))};
+  return borrowed;
+}
+
 Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape, const QuantizeOptions& options) {
-  return guarded([&] { return sizes_of({format.scheme, format.coding.gguf, options}, shape); });
+  return guarded([&] { return sizes_of({format.scheme, &format, options}, shape); });
 }
 Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape, const QuantizeOptions& options) {
-  return guarded([&] { return sizes_of({scheme, GgufBlock::none, options}, shape); });
+  return guarded([&] { return sizes_of({scheme, nullptr, options}, shape); });
 }
 
 Result<void> quantize_rows(const BlockFormat& format, const TensorView& src, std::int64_t first_row,
                            const QuantizedBuffers& out, const QuantizeOptions& options) {
-  return guarded([&] { return write_rows({format.scheme, format.coding.gguf, options}, src, first_row, out); });
+  return guarded([&] { return write_rows({format.scheme, &format, options}, src, first_row, out); });
 }
 Result<void> quantize_rows(std::string_view scheme, const TensorView& src, std::int64_t first_row,
                            const QuantizedBuffers& out, const QuantizeOptions& options) {
-  return guarded([&] { return write_rows({scheme, GgufBlock::none, options}, src, first_row, out); });
+  return guarded([&] { return write_rows({scheme, nullptr, options}, src, first_row, out); });
 }
 
 }  // namespace TENSORCAST_ABI
