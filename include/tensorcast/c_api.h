@@ -345,7 +345,7 @@ TC_API tc_dtype tc_dtype_parse(const char* spelling);
 /* The version of the library, such as "0.1.0". The string is static. */
 TC_API const char* tc_version(void);
 
-/* An array, dense in C order. data == NULL: not given. */
+/* An array, dense in C order. data == NULL: not given, unless it has a dtype and no elements. */
 typedef struct tc_array {
   const void* data;
   const int64_t* shape; /* may be NULL if rank is 0 */
@@ -395,6 +395,7 @@ TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int
 /* Rows of one weight to one type, a few at a time: what tc_dequantize() checks and prepares is done once. Borrows the
    arrays of the tensor; its global scale, group index and table are read once, the others in each call. For one thread
    at a time: each thread prepares its own.
+   Codes    have their dtype and shape, but data may be NULL if each tc_dequantize_rows() is given its own.
    Options  NULL means the defaults. `threads` and `executor` are not used.
    Results  *prepared belongs to the caller, who gives it to tc_prepared_dequantize_free().
    Errors   as tc_dequantize, of the tensor, the type and the options; *prepared is unchanged. */
@@ -426,7 +427,7 @@ typedef struct tc_quantize_options {
   int32_t clip;                /* 1: search the scale of each block for the smallest sum of squared errors; 0: do not */
   const float* importance;     /* how much squared errors of each column count, or of each column of each matrix, with
                                   `clip` and for q2_k to q6_k and iq4_* of GGUF; NULL: all the same */
-  size_t importance_count;     /* numbers of `importance` */
+  size_t importance_count;     /* numbers of `importance`; not 0 if it is given and the weight has columns */
   const float* maximum;        /* schemes with a scale for the whole weight: take this number for its largest magnitude,
                                   as several weights share a scale, or rows are quantized; it is rounded as the
                                   weights; NULL: the weight's own */

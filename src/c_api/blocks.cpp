@@ -112,6 +112,13 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
         Field{given.biases, tensor.biases}, Field{given.group_index, tensor.group_index}}) {
     field.to = TRY(view_of(field.from));
   }
+  if (tensor.codes.dtype == DType::undefined && given.codes.dtype != TC_UNDEFINED) {
+    static constexpr std::byte nowhere{};  // each call of a prepared one may have codes of its own
+    tc_array codes = given.codes;
+    codes.data = &nowhere;
+    tensor.codes = TRY(view_of(codes));
+    tensor.codes.bytes = {};
+  }
   read.table = TRY(read_table(given.table));
   tensor.table = read.table.empty() ? format->table : read.table;
   return read;
@@ -140,7 +147,7 @@ Result<void> take(const tc_quantize_options& given, const Option& option, tensor
   return {};
 }
 
-Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given) {
+Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given, bool has_columns) {
   tensorcast::QuantizeOptions made;
   Result<void> taken;
   tensorcast::options::all_of(tensorcast::options::quantize_options, [&](const auto& option) {
@@ -149,6 +156,9 @@ Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& 
   });
   if (!taken) return std::move(taken).error();
   if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
+  if (given.importance != nullptr && given.importance_count == 0 && has_columns) {
+    return invalid("the importance has no numbers", "set `importance_count` to the weight's columns");
+  }
   if (given.importance != nullptr) made.importance = {given.importance, given.importance_count};
   if (given.maximum != nullptr) made.maximum = *given.maximum;
   return made;
@@ -161,13 +171,14 @@ struct Quantization {
   tensorcast::QuantizeOptions options = {};
 };
 
-Result<Quantization> read_quantization(const char* scheme, const tc_quantize_options* options) {
+Result<Quantization> read_quantization(const char* scheme, const tensorcast::Shape& shape,
+                                       const tc_quantize_options* options) {
   if (scheme == nullptr) return invalid("the scheme is null");
   Quantization read;
   if (options != nullptr) read.given = TRY(read_struct(tc_quantize_options{}, options));
   if (read.given.to_gguf != 0) read.format = tensorcast::find_block_format(scheme, "gguf");
   if (read.given.to_gguf != 0 && read.format == nullptr) return invalid("GGUF has no such scheme");
-  read.options = TRY(quantize_options(read.given));
+  read.options = TRY(quantize_options(read.given, shape.empty() || shape.back() != 0));
   return read;
 }
 
@@ -214,9 +225,9 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
                       tc_quantized** quantized) {
   return run([&]() -> Result<void> {
     if (weight == nullptr || scheme == nullptr || quantized == nullptr) return invalid("a pointer is null");
-    if (weight->data == nullptr) return invalid("a buffer is null");
     const TensorView view = TRY(view_of(*weight));
-    const Quantization request = TRY(read_quantization(scheme, options));
+    if (weight->data == nullptr && view.dtype == DType::undefined) return invalid("a buffer is null");
+    const Quantization request = TRY(read_quantization(scheme, view.shape, options));
     const BlockFormat* const format = request.format;
     const tensorcast::Execution execution{.threads = request.given.threads};
     tensorcast::QuantizedTensor made =
@@ -337,8 +348,8 @@ tc_status tc_quantized_sizes(const char* scheme, const int64_t* shape, size_t ra
   return run([&]() -> Result<void> {
     if (layout == nullptr || (shape == nullptr && rank != 0)) return invalid("a pointer is null");
     if (rank > most_dimensions) return invalid("more than 1024 dimensions");
-    const Quantization request = TRY(read_quantization(scheme, options));
     const tensorcast::Shape of_weight(shape, rank);
+    const Quantization request = TRY(read_quantization(scheme, of_weight, options));
     const tensorcast::QuantizedSizes sizes =
         TRY(request.format == nullptr ? tensorcast::quantized_sizes(scheme, of_weight, request.options)
                                       : tensorcast::quantized_sizes(*request.format, of_weight, request.options));
@@ -370,8 +381,9 @@ tc_status tc_quantize_rows(const char* scheme, const tc_array* rows, int64_t fir
   return run([&]() -> Result<void> {
     if (rows == nullptr || out == nullptr) return invalid("a pointer is null");
     const tc_quantized_buffers given = TRY(read_struct(tc_quantized_buffers{}, out));
-    const Quantization request = TRY(read_quantization(scheme, options));
     const TensorView view = TRY(view_of(*rows));
+    if (rows->data == nullptr && view.dtype == DType::undefined) return invalid("a buffer is null");
+    const Quantization request = TRY(read_quantization(scheme, view.shape, options));
     const tensorcast::QuantizedBuffers buffers{.codes = {static_cast<std::byte*>(given.codes), given.codes_bytes},
                                                .scales = {static_cast<std::byte*>(given.scales), given.scales_bytes},
                                                .zero_points = {given.zero_points, given.zero_points_bytes}};

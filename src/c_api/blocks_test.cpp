@@ -117,6 +117,23 @@ TEST(BlocksInC, CodesElsewhereAreThoseOfTheRowsOrRefused) {
     }
     EXPECT_EQ(tc_dequantize_rows(prepared, bytes.data(), rows, 0, nullptr), TC_OK);
     tc_prepared_dequantize_free(prepared);
+
+    tc_block_tensor unscaled = tensor;
+    unscaled.scales.data = nullptr;
+    EXPECT_EQ(tc_prepare_dequantize(&unscaled, TC_FLOAT32, nullptr, &prepared), TC_INVALID_ARGUMENT);
+    EXPECT_STREQ(tc_last_error(), "the scales are missing");
+    tensor.codes.data = nullptr;
+    std::vector<float> first(static_cast<std::size_t>(columns)), again(first.size());
+    ASSERT_EQ(tc_prepare_dequantize(&tensor, TC_FLOAT32, nullptr, &prepared), TC_OK) << tc_last_error();
+    EXPECT_EQ(tc_dequantize_rows(prepared, nullptr, 0, 1, first.data()), TC_INVALID_ARGUMENT);
+    EXPECT_EQ(tc_dequantize(&tensor, 0, 1, first.data(), TC_FLOAT32, nullptr), TC_INVALID_ARGUMENT);
+    if (of.row_bytes != 0) {
+      EXPECT_EQ(tc_dequantize_rows(prepared, bytes.data(), 0, 1, first.data()), TC_OK) << tc_last_error();
+      tensor.codes.data = bytes.data();
+      EXPECT_EQ(tc_dequantize(&tensor, 0, 1, again.data(), TC_FLOAT32, nullptr), TC_OK);
+      EXPECT_EQ(first, again);
+    }
+    tc_prepared_dequantize_free(prepared);
   }
 }
 
@@ -228,6 +245,37 @@ TEST(BlocksInC, RowsAreReadByTheirLayout) {
       tc_quantized_free(whole);
     }
   }
+}
+
+TEST(BlocksInC, AnArrayWithoutElementsMayHaveNoData) {
+  const std::int64_t none[2] = {0, 64};
+  const tc_array array = {nullptr, none, 2, TC_FLOAT32}, some = {nullptr, shape, 2, TC_FLOAT32};
+  tc_quantized* quantized = nullptr;
+  ASSERT_EQ(tc_quantize(&array, "mxfp8", nullptr, &quantized), TC_OK) << tc_last_error();
+  tc_quantized_free(quantized);
+  tc_quantized_buffers out = TC_QUANTIZED_BUFFERS_INIT;
+  EXPECT_EQ(tc_quantize_rows("mxfp8", &array, 0, &out, nullptr), TC_OK) << tc_last_error();
+  EXPECT_EQ(tc_quantize_rows("int4", &array, 0, &out, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(tc_last_error_hint()).rfind("there are fp8-tensor, ", 0), 0u);
+  EXPECT_EQ(tc_quantize(&some, "mxfp8", nullptr, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "a buffer is null");
+  EXPECT_EQ(tc_quantize_rows("mxfp8", &some, 0, &out, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "a buffer is null");
+}
+
+// It was passed over in silence.
+TEST(BlocksInC, ImportanceHasACount) {
+  const std::vector<float> weights = small_weights();
+  const tc_array array = {weights.data(), shape, 2, TC_FLOAT32};
+  const std::int64_t none[2] = {8, 0};
+  const tc_array empty = {weights.data(), none, 2, TC_FLOAT32};
+  tc_quantize_options options = TC_QUANTIZE_OPTIONS_INIT;
+  options.importance = weights.data();
+  tc_quantized* quantized = nullptr;
+  EXPECT_EQ(tc_quantize(&array, "mxfp8", &options, &quantized), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error(), "the importance has no numbers; set `importance_count` to the weight's columns");
+  ASSERT_EQ(tc_quantize(&empty, "mxfp8", &options, &quantized), TC_OK) << tc_last_error();
+  tc_quantized_free(quantized);
 }
 
 // compressed-tensors divides by its global scale, the others multiply: without a word the numbers were off by 1e8.

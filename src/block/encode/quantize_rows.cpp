@@ -166,7 +166,7 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
   const std::int64_t columns = src.shape.empty() ? 1 : src.shape.back();
   TRY(check_numeric(src.dtype, src.dtype));
   TRY(check_size("source", src.dtype, count, src.bytes.size()));
-  if (count == 0) return {};
+  if (count == 0) return check_format(wanted, *TRY(make_layout(wanted, src.dtype, src.shape)));
   if (src.bytes.data() == nullptr) return invalid("the source buffer is null");
 
   thread_local Kept kept;
