@@ -4,9 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
-#include <string_view>
 
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
@@ -15,7 +13,7 @@
 namespace tensorcast::block {
 
 struct NamedBytes {
-  std::string_view name;
+  const char* name;
   std::span<const std::byte> bytes;
 
   [[nodiscard]] bool overlaps(const NamedBytes& other) const noexcept {
@@ -26,12 +24,17 @@ struct NamedBytes {
   }
 };
 
+[[gnu::cold]] inline Error overlap(const char* written, const char* other) {
+  return invalid(formatted("{} and {} overlap", written, other), "give each a buffer of its own");
+}
+
 // Errors: invalid_argument: one of `others` shares a byte with `written`.
-[[nodiscard]] inline Result<void> check_disjoint(const NamedBytes& written, std::initializer_list<NamedBytes> others) {
-  for (const NamedBytes& other : others) {
-    if (!written.overlaps(other)) continue;
-    return invalid(formatted("{} and {} overlap", written.name, other.name), "give each a buffer of its own");
-  }
+template <class... Others>
+[[nodiscard]] Result<void> check_disjoint(const NamedBytes& written, const Others&... others) {
+  const char* shared = nullptr;
+  (void)((written.overlaps(others) && (shared = others.name, true)) || ...);
+  if (shared != nullptr) [[unlikely]]
+    return overlap(written.name, shared);
   return {};
 }
 

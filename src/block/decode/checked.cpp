@@ -218,11 +218,10 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
 Result<void> check_target_memory(const Checked& checked, std::span<const std::byte> codes,
                                  std::span<const std::byte> target) {
   const BlockTensor& tensor = *checked.tensor;
-  return check_disjoint({"the target", target}, {{"the codes", codes},
-                                                 {"the scales", tensor.scales.bytes},
-                                                 {"the zero points", tensor.zero_points.bytes},
-                                                 {"the biases", tensor.biases.bytes},
-                                                 {"the table", std::as_bytes(tensor.table)}});
+  return check_disjoint(
+      NamedBytes{"the target", target}, NamedBytes{"the codes", codes}, NamedBytes{"the scales", tensor.scales.bytes},
+      NamedBytes{"the zero points", tensor.zero_points.bytes}, NamedBytes{"the biases", tensor.biases.bytes},
+      NamedBytes{"the table", std::as_bytes(tensor.table)});
 }
 
 }  // namespace tensorcast::block

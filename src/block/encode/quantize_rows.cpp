@@ -45,7 +45,7 @@ Result<SharedLayout> make_layout(const Wanted& wanted, DType weights, const Shap
 
 // A reader of the rows takes the format's coding, so it must be the one that is written.
 Result<void> check_format(const Wanted& wanted, const WeightLayout& layout) {
-  if (wanted.format == nullptr || wanted.format->coding == layout.tensor.coding) return {};
+  if (wanted.format == nullptr || layout.is_gguf() || wanted.format->coding == layout.tensor.coding) return {};
   return invalid(formatted("rows of {} by {} are not written in the layout {}", wanted.scheme,
                            layout.tensor.recipe->recipe, wanted.format->spelling),
                  "name the scheme instead of the format, and read the rows with QuantizedSizes::tensor()");
@@ -155,9 +155,9 @@ Error wrong_buffer(const char* which, std::size_t bytes, std::size_t expected, s
 Result<void> check_memory(std::span<const std::byte> rows, const QuantizedBuffers& out, bool has_zeros) {
   const block::NamedBytes weights{"the rows", rows}, codes{"the codes", out.codes}, scales{"the scales", out.scales},
       zeros{"the zero points", has_zeros ? std::as_bytes(out.zero_points) : std::span<const std::byte>()};
-  TRY(block::check_disjoint(codes, {weights, scales, zeros}));
-  TRY(block::check_disjoint(scales, {weights, zeros}));
-  return block::check_disjoint(zeros, {weights});
+  TRY(block::check_disjoint(codes, weights, scales, zeros));
+  TRY(block::check_disjoint(scales, weights, zeros));
+  return block::check_disjoint(zeros, weights);
 }
 
 Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_t first_row,
