@@ -387,7 +387,7 @@ typedef struct tc_block_tensor {
 /* Converts rows [first, first + rows) of a weight to a floating-point type of 8 bits or more: one float32 operation
    after the other as the tool computes them, then one rounding.
    Sizes    dst holds rows times the weight's last dimension, and shares no memory with the arrays of the tensor.
-   Options  NULL means the defaults.
+   Options  NULL means the defaults. Stochastic rounding takes the places of elements in the weight.
    Errors   TC_INVALID_ARGUMENT: no such scheme, sizes that contradict each other; as tc_cast. */
 TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
                                const tc_cast_options* options);
