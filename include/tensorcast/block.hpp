@@ -127,7 +127,8 @@ struct CodeRange {
 
 // Converts rows [first, first + out's rows) to a floating-point type of 8 bits or more. `out` has the weight's columns
 // in its last dimension. tensor.codes.bytes are all codes, or those of code_range() if `first` and out's rows are its.
-// Errors: as code_range() and cast().
+// Stochastic rounding takes the places of elements in the weight, whose first one is at execution.first_element.
+// `out` shares no memory with the arrays of the tensor. Errors: as code_range() and cast().
 [[nodiscard]] TENSORCAST_API Result<void> dequantize(const BlockTensor& tensor, std::int64_t first,
                                                      const MutableTensorView& out, const CastOptions& options = {},
                                                      CastReport* report = nullptr, const Execution& execution = {});
@@ -142,7 +143,8 @@ class PreparedDequantize {
   TENSORCAST_API ~PreparedDequantize();
 
   // Converts rows [first, first + count) to `count` rows of the weight's columns at `dst`, on the calling thread.
-  // Errors: invalid_argument (a null buffer, rows that the weight lacks), and those of cast() that the options demand.
+  // Errors: invalid_argument (a null buffer, rows that the weight lacks, memory shared with the tensor's arrays), and
+  // those of cast() that the options demand.
   // Cost: O(count), allocates nothing for ggml's blocks.
   [[nodiscard]] TENSORCAST_API Result<void> operator()(std::int64_t first, std::int64_t count, void* dst) noexcept;
   // The same with codes that lie elsewhere: those of code_range(tensor, first, count). The tensor's own may be empty.
@@ -274,6 +276,13 @@ struct QuantizedTensor {
                                                               const QuantizeOptions& options = {},
                                                               const Execution& execution = {});
 
+// The caller's memory for all rows of a weight, of the sizes of QuantizedSizes.
+struct QuantizedBuffers {
+  std::span<std::byte> codes = {};
+  std::span<std::byte> scales = {};
+  std::span<std::int8_t> zero_points = {};
+};
+
 // The bytes of a weight in blocks, for quantize_rows().
 struct QuantizedSizes {
   std::int64_t rows = 0;        // the product of all dimensions but the last
@@ -285,16 +294,19 @@ struct QuantizedSizes {
   DType codes_dtype = DType::uint8;
   DType scales_dtype = DType::undefined;
   std::optional<float> global_scale = {};  // for options.maximum, if the format has one; as QuantizedTensor has it
+  const QuantizeRecipe* recipe = nullptr;
+  // The weight as its rows are written, without its bytes and its global scale. As in QuantizedTensor, codes have their
+  // low bits first and scales are in rows of blocks, so layout.coding may differ from that of a format of files.
+  BlockTensor layout = {};
+
+  // Borrows the buffers and the global scale, for dequantize() and prepare_dequantize().
+  [[nodiscard]] TENSORCAST_API BlockTensor tensor(const QuantizedBuffers& buffers) const& TENSORCAST_LIFETIMEBOUND;
+  BlockTensor tensor(const QuantizedBuffers& buffers) const&& = delete;
 };
 
-// The caller's memory for all rows of a weight, of the sizes of QuantizedSizes.
-struct QuantizedBuffers {
-  std::span<std::byte> codes = {};
-  std::span<std::byte> scales = {};
-  std::span<std::int8_t> zero_points = {};
-};
-
-// Errors: as quantize(); invalid_argument: a maximum whose global scale depends on a compute_dtype that is not set.
+// A format that is not GGUF's has the coding of QuantizedSizes::layout, as readers of rows take the format's.
+// Errors: as quantize(); invalid_argument: a format of another coding; a maximum whose global scale depends on a
+// compute_dtype that is not set.
 [[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape,
                                                                     const QuantizeOptions& options = {});
 [[nodiscard]] TENSORCAST_API Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape,
@@ -305,6 +317,7 @@ struct QuantizedBuffers {
 // call that has all rows tells that a weight is zero, whose default scales are 1.
 //
 // Sizes    src.shape is [..., columns]; the buffers hold all rows of the weight, of one matrix.
+// Overlap  the buffers share no memory with each other, nor with src.
 // Rows     that share scales come in one call: multiples of QuantizedSizes::block_rows, or up to the last row.
 // Maximum  a format with a scale for the whole weight needs options.maximum, as rows do not tell it: the largest
 //          magnitude of all rows, from calibration.

@@ -345,7 +345,7 @@ TC_API tc_dtype tc_dtype_parse(const char* spelling);
 /* The version of the library, such as "0.1.0". The string is static. */
 TC_API const char* tc_version(void);
 
-/* An array, dense in C order. data == NULL: not given. */
+/* An array, dense in C order. data == NULL: not given, unless it has a dtype and no elements. */
 typedef struct tc_array {
   const void* data;
   const int64_t* shape; /* may be NULL if rank is 0 */
@@ -386,8 +386,8 @@ typedef struct tc_block_tensor {
 
 /* Converts rows [first, first + rows) of a weight to a floating-point type of 8 bits or more: one float32 operation
    after the other as the tool computes them, then one rounding.
-   Sizes    dst holds rows times the weight's last dimension.
-   Options  NULL means the defaults.
+   Sizes    dst holds rows times the weight's last dimension, and shares no memory with the arrays of the tensor.
+   Options  NULL means the defaults. Stochastic rounding takes the places of elements in the weight.
    Errors   TC_INVALID_ARGUMENT: no such scheme, sizes that contradict each other; as tc_cast. */
 TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t rows, void* dst, tc_dtype to,
                                const tc_cast_options* options);
@@ -395,6 +395,7 @@ TC_API tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int
 /* Rows of one weight to one type, a few at a time: what tc_dequantize() checks and prepares is done once. Borrows the
    arrays of the tensor; its global scale, group index and table are read once, the others in each call. For one thread
    at a time: each thread prepares its own.
+   Codes    have their dtype and shape, but data may be NULL if each tc_dequantize_rows() is given its own.
    Options  NULL means the defaults. `threads` and `executor` are not used.
    Results  *prepared belongs to the caller, who gives it to tc_prepared_dequantize_free().
    Errors   as tc_dequantize, of the tensor, the type and the options; *prepared is unchanged. */
@@ -402,7 +403,11 @@ typedef struct tc_prepared_dequantize tc_prepared_dequantize;
 TC_API tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype to, const tc_cast_options* options,
                                        tc_prepared_dequantize** prepared);
 /* Converts rows [first, first + rows) to dst, as tc_dequantize does, on the calling thread.
-   Codes    NULL: the tensor's. Else the codes of these rows alone, which lie elsewhere. */
+   Codes    NULL: the tensor's. Else the codes of these rows alone, which are elsewhere: from the first byte of the
+            first row to the last byte of the last one.
+   Errors   TC_INVALID_ARGUMENT: rows that the weight lacks, a null buffer, dst that overlaps what is read; codes
+            elsewhere in layouts whose rows are no bytes in a row: gptq-*, awq, mxfp4 of gpt-oss, int4-group of
+            modelopt, and nf4 and fp4 if the first row begins within a byte. Otherwise as tc_cast. */
 TC_API tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes, int64_t first, int64_t rows,
                                     void* dst);
 TC_API void tc_prepared_dequantize_free(tc_prepared_dequantize* prepared); /* NULL is allowed */
@@ -422,7 +427,7 @@ typedef struct tc_quantize_options {
   int32_t clip;                /* 1: search the scale of each block for the smallest sum of squared errors; 0: do not */
   const float* importance;     /* how much squared errors of each column count, or of each column of each matrix, with
                                   `clip` and for q2_k to q6_k and iq4_* of GGUF; NULL: all the same */
-  size_t importance_count;     /* numbers of `importance` */
+  size_t importance_count;     /* numbers of `importance`; not 0 if it is given and the weight has columns */
   const float* maximum;        /* schemes with a scale for the whole weight: take this number for its largest magnitude,
                                   as several weights share a scale, or rows are quantized; it is rounded as the
                                   weights; NULL: the weight's own */
@@ -465,7 +470,10 @@ TC_API tc_status tc_quantized_get(const tc_quantized* quantized, tc_quantized_pa
    until tc_quantized_free(). */
 TC_API tc_status tc_quantized_block_tensor(const tc_quantized* quantized, tc_block_tensor* tensor);
 
-/* The bytes of a quantized weight. Grows as tc_cast_options. */
+/* The bytes of a quantized weight, and how they are read. Grows as tc_cast_options.
+   A tc_block_tensor that reads the buffers has the scheme, `spelling`, `block_columns` and is_plain = 1; codes of
+   TC_UINT8 and [rows, codes_row_bytes]; scales of `scales_dtype` and zero points of TC_INT8, both of the blocks' rows
+   and columns; and `global_scale` if has_global_scale is 1 or it is not 0. */
 typedef struct tc_quantized_layout {
   size_t struct_size;       /* sizeof(tc_quantized_layout) */
   int64_t rows;             /* the product of all dimensions but the last */
@@ -476,12 +484,16 @@ typedef struct tc_quantized_layout {
   int64_t block_rows;       /* rows that share scales */
   tc_dtype codes_dtype;
   tc_dtype scales_dtype;
-  float global_scale;       /* for options->maximum, if the scheme has one, and options->compute_dtype */
-  int32_t has_global_scale; /* 0: there is none, or no maximum is given */
+  float global_scale;        /* for options->maximum, if the scheme has one, and options->compute_dtype; 1 if the recipe
+                                has none where its layout has */
+  int32_t has_global_scale;  /* 0: there is none, or no maximum is given */
+  const char* spelling;      /* whose layout, as in tc_block_tensor; static */
+  int64_t block_columns;     /* columns that share a scale; -1: all */
+  int32_t global_is_divisor; /* 0: it is a factor of the scales */
 } tc_quantized_layout;
 
 #define TC_QUANTIZED_LAYOUT_INIT \
-  { sizeof(tc_quantized_layout), 0, 0, 0, 0, 0, 0, TC_UNDEFINED, TC_UNDEFINED, 0.0f, 0 }
+  { sizeof(tc_quantized_layout), 0, 0, 0, 0, 0, 0, TC_UNDEFINED, TC_UNDEFINED, 0.0f, 0, NULL, 0, 0 }
 
 /* Fills the struct, whose struct_size is set, for a weight of this shape. Errors: as tc_quantize, and
    TC_INVALID_ARGUMENT: a maximum without a compute_dtype, which names the type of the weights, for a recipe that rounds
@@ -509,6 +521,7 @@ typedef struct tc_quantized_buffers {
    Rows     that share scales come in one call: multiples of tc_quantized_layout.block_rows, or up to the last row.
    Matrices whose blocks have several rows are quantized one by one, each with sizes and buffers of its own.
    Maximum  a scheme with a scale for the whole weight needs options->maximum: the largest magnitude of all rows.
+   Overlap  the buffers share no memory with each other, nor with the array.
    Errors   as tc_quantize, and TC_INVALID_ARGUMENT: buffers of other sizes, rows beyond them, no maximum.
    Cost     the first call of a thread with a scheme, options and columns allocates, later ones do not, except with
             `clip` or `importance`. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,6 +18,14 @@
 #include "tensorcast/c_api.h"
 #include "tensorcast/cast.hpp"
 
+struct tc_prepared_dequantize {
+  std::vector<float> table;  // the caller's, as float32
+  tensorcast::PreparedDequantize rows;
+  tensorcast::BlockCoding coding;
+  std::uint64_t columns = 0;
+  std::vector<std::byte> codes = {};  // of rows whose first code is behind where the reader begins
+};
+
 namespace {
 
 using namespace tensorcast::c_api;
@@ -29,6 +40,9 @@ using tensorcast::TensorView;
 std::int64_t block_length(std::int64_t given, std::int64_t usual) {
   return given == 0 ? usual : given == -1 ? 0 : given;
 }
+
+// The inverse.
+std::int64_t c_length(std::int64_t length) { return length == 0 ? -1 : length; }
 
 struct ReadTensor {
   BlockTensor tensor;
@@ -98,6 +112,13 @@ Result<ReadTensor> read_tensor(const tc_block_tensor& given) {
         Field{given.biases, tensor.biases}, Field{given.group_index, tensor.group_index}}) {
     field.to = TRY(view_of(field.from));
   }
+  if (tensor.codes.dtype == DType::undefined && given.codes.dtype != TC_UNDEFINED) {
+    static constexpr std::byte nowhere{};  // each call of a prepared one may have codes of its own
+    tc_array codes = given.codes;
+    codes.data = &nowhere;
+    tensor.codes = TRY(view_of(codes));
+    tensor.codes.bytes = {};
+  }
   read.table = TRY(read_table(given.table));
   tensor.table = read.table.empty() ? format->table : read.table;
   return read;
@@ -126,7 +147,7 @@ Result<void> take(const tc_quantize_options& given, const Option& option, tensor
   return {};
 }
 
-Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given) {
+Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& given, bool has_columns) {
   tensorcast::QuantizeOptions made;
   Result<void> taken;
   tensorcast::options::all_of(tensorcast::options::quantize_options, [&](const auto& option) {
@@ -135,6 +156,9 @@ Result<tensorcast::QuantizeOptions> quantize_options(const tc_quantize_options& 
   });
   if (!taken) return std::move(taken).error();
   if (given.importance == nullptr && given.importance_count != 0) return invalid("the importance is null");
+  if (given.importance != nullptr && given.importance_count == 0 && has_columns) {
+    return invalid("the importance has no numbers", "set `importance_count` to the weight's columns");
+  }
   if (given.importance != nullptr) made.importance = {given.importance, given.importance_count};
   if (given.maximum != nullptr) made.maximum = *given.maximum;
   return made;
@@ -147,14 +171,41 @@ struct Quantization {
   tensorcast::QuantizeOptions options = {};
 };
 
-Result<Quantization> read_quantization(const char* scheme, const tc_quantize_options* options) {
+Result<Quantization> read_quantization(const char* scheme, const tensorcast::Shape& shape,
+                                       const tc_quantize_options* options) {
   if (scheme == nullptr) return invalid("the scheme is null");
   Quantization read;
   if (options != nullptr) read.given = TRY(read_struct(tc_quantize_options{}, options));
   if (read.given.to_gguf != 0) read.format = tensorcast::find_block_format(scheme, "gguf");
   if (read.given.to_gguf != 0 && read.format == nullptr) return invalid("GGUF has no such scheme");
-  read.options = TRY(quantize_options(read.given));
+  read.options = TRY(quantize_options(read.given, shape.empty() || shape.back() != 0));
   return read;
+}
+
+// The bytes that the rows' prepared call reads, of codes that begin with the first row's.
+Result<std::span<const std::byte>> codes_of_rows(tc_prepared_dequantize& prepared, const void* codes,
+                                                 std::int64_t first, std::int64_t rows) {
+  using tensorcast::BlockPacking;
+  const BlockPacking packing = prepared.coding.packing;
+  const tensorcast::CodeRange range = TRY(prepared.rows.code_range(first, rows));
+  if (rows == 0) return std::span<const std::byte>{};
+  if (prepared.coding.transposed || packing == BlockPacking::words_down || packing == BlockPacking::awq ||
+      packing == BlockPacking::row_pairs) {
+    return invalid("codes of this layout are in whole matrices, not in rows that could be elsewhere",
+                   "give NULL, which reads the codes of the tensor");
+  }
+  const std::span given(static_cast<const std::byte*>(codes), static_cast<std::size_t>(range.end - range.begin));
+  if (packing != BlockPacking::flat) return given;
+  const std::uint64_t code = static_cast<std::uint64_t>(first) * prepared.columns;
+  if (code % 2 != 0) {
+    return invalid(formatted("row {} begins within a byte of the codes", first),
+                   "give the codes of the row before, too");
+  }
+  const auto before = static_cast<std::size_t>(code / 2 - range.begin);
+  if (before == 0) return given;
+  prepared.codes.resize(given.size());
+  std::memcpy(prepared.codes.data() + before, given.data(), given.size() - before);
+  return std::span<const std::byte>(prepared.codes);
 }
 
 tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data) {
@@ -162,11 +213,6 @@ tc_array array_of(DType dtype, const tensorcast::Shape& shape, const void* data)
 }
 
 }  // namespace
-
-struct tc_prepared_dequantize {
-  std::vector<float> table;  // the caller's, as float32
-  tensorcast::PreparedDequantize rows;
-};
 
 struct tc_quantized {
   tensorcast::QuantizedTensor tensor;
@@ -179,9 +225,9 @@ tc_status tc_quantize(const tc_array* weight, const char* scheme, const tc_quant
                       tc_quantized** quantized) {
   return run([&]() -> Result<void> {
     if (weight == nullptr || scheme == nullptr || quantized == nullptr) return invalid("a pointer is null");
-    if (weight->data == nullptr) return invalid("a buffer is null");
     const TensorView view = TRY(view_of(*weight));
-    const Quantization request = TRY(read_quantization(scheme, options));
+    if (weight->data == nullptr && view.dtype == DType::undefined) return invalid("a buffer is null");
+    const Quantization request = TRY(read_quantization(scheme, view.shape, options));
     const BlockFormat* const format = request.format;
     const tensorcast::Execution execution{.threads = request.given.threads};
     tensorcast::QuantizedTensor made =
@@ -225,15 +271,14 @@ tc_status tc_quantized_block_tensor(const tc_quantized* quantized, tc_block_tens
     const auto array = [](const TensorView& view, const tensorcast::Shape& shape) {
       return view.dtype == DType::undefined ? tc_array{} : array_of(view.dtype, shape, view.bytes.data());
     };
-    const auto length = [](std::int64_t given) { return given == 0 ? std::int64_t{-1} : given; };
     const tensorcast::QuantizedTensor& made = quantized->tensor;
     tc_block_tensor filled{};
     filled.scheme = quantized->scheme.c_str();
     filled.spelling = quantized->spelling.c_str();
     filled.shape = made.shape.data();
     filled.rank = made.shape.size();
-    filled.block_rows = length(made.block_rows);
-    filled.block_columns = length(made.block_columns);
+    filled.block_rows = c_length(made.block_rows);
+    filled.block_columns = c_length(made.block_columns);
     // Shapes of the tensor itself, as those of `borrowed` end with this call.
     filled.codes = array(borrowed.codes, made.codes_shape);
     filled.scales = array(borrowed.scales, made.scales_shape);
@@ -277,7 +322,11 @@ tc_status tc_prepare_dequantize(const tc_block_tensor* tensor, tc_dtype to, cons
     const tc_cast_options chosen = TRY(read_options(options));
     tensorcast::PreparedDequantize made =
         TRY(tensorcast::prepare_dequantize(read.tensor, static_cast<DType>(to), options_of(chosen)));
-    *prepared = new tc_prepared_dequantize{std::move(read.table), std::move(made)};
+    const tensorcast::Shape& shape = read.tensor.shape;
+    *prepared = new tc_prepared_dequantize{.table = std::move(read.table),
+                                           .rows = std::move(made),
+                                           .coding = read.tensor.coding,
+                                           .columns = static_cast<std::uint64_t>(shape.empty() ? 1 : shape.back())};
     return {};
   });
 }
@@ -287,8 +336,7 @@ tc_status tc_dequantize_rows(tc_prepared_dequantize* prepared, const void* codes
   return run([&]() -> Result<void> {
     if (prepared == nullptr) return invalid("a pointer is null");
     if (codes == nullptr) return prepared->rows(first, rows, dst);
-    const tensorcast::CodeRange range = TRY(prepared->rows.code_range(first, rows));
-    const std::span given(static_cast<const std::byte*>(codes), static_cast<std::size_t>(range.end - range.begin));
+    const std::span<const std::byte> given = TRY(codes_of_rows(*prepared, codes, first, rows));
     return prepared->rows(given, first, rows, dst);
   });
 }
@@ -300,8 +348,8 @@ tc_status tc_quantized_sizes(const char* scheme, const int64_t* shape, size_t ra
   return run([&]() -> Result<void> {
     if (layout == nullptr || (shape == nullptr && rank != 0)) return invalid("a pointer is null");
     if (rank > most_dimensions) return invalid("more than 1024 dimensions");
-    const Quantization request = TRY(read_quantization(scheme, options));
     const tensorcast::Shape of_weight(shape, rank);
+    const Quantization request = TRY(read_quantization(scheme, of_weight, options));
     const tensorcast::QuantizedSizes sizes =
         TRY(request.format == nullptr ? tensorcast::quantized_sizes(scheme, of_weight, request.options)
                                       : tensorcast::quantized_sizes(*request.format, of_weight, request.options));
@@ -316,6 +364,14 @@ tc_status tc_quantized_sizes(const char* scheme, const int64_t* shape, size_t ra
     filled.scales_dtype = static_cast<tc_dtype>(sizes.scales_dtype);
     filled.global_scale = sizes.global_scale.value_or(0.0f);
     filled.has_global_scale = sizes.global_scale ? 1 : 0;
+    const BlockFormat* const format = request.format != nullptr
+                                          ? request.format
+                                          : tensorcast::find_block_format(sizes.recipe->scheme, sizes.recipe->spelling);
+    const bool lacks_global = sizes.layout.coding.global == tensorcast::GlobalScale::none;
+    if (lacks_global && format->coding.global != tensorcast::GlobalScale::none) filled.global_scale = 1.0f;
+    filled.spelling = format->spelling.data();  // a literal
+    filled.block_columns = c_length(sizes.layout.block_columns);
+    filled.global_is_divisor = sizes.layout.coding.global == tensorcast::GlobalScale::divisor ? 1 : 0;
     return fill_struct(layout, filled);
   });
 }
@@ -325,8 +381,9 @@ tc_status tc_quantize_rows(const char* scheme, const tc_array* rows, int64_t fir
   return run([&]() -> Result<void> {
     if (rows == nullptr || out == nullptr) return invalid("a pointer is null");
     const tc_quantized_buffers given = TRY(read_struct(tc_quantized_buffers{}, out));
-    const Quantization request = TRY(read_quantization(scheme, options));
     const TensorView view = TRY(view_of(*rows));
+    if (rows->data == nullptr && view.dtype == DType::undefined) return invalid("a buffer is null");
+    const Quantization request = TRY(read_quantization(scheme, view.shape, options));
     const tensorcast::QuantizedBuffers buffers{.codes = {static_cast<std::byte*>(given.codes), given.codes_bytes},
                                                .scales = {static_cast<std::byte*>(given.scales), given.scales_bytes},
                                                .zero_points = {given.zero_points, given.zero_points_bytes}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "c_api/c_call.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -58,7 +59,9 @@ Result<void> check_size(std::size_t size, std::size_t first_size, const char* na
 }
 
 Result<TensorView> view_of(const tc_array& array) {
-  if (array.data == nullptr) return TensorView{};
+  const bool has_none = array.shape != nullptr && array.rank <= most_dimensions &&
+                        std::find(array.shape, array.shape + array.rank, 0) != array.shape + array.rank;
+  if (array.data == nullptr && (array.dtype == TC_UNDEFINED || !has_none)) return TensorView{};
   if (array.rank > most_dimensions) return invalid("more than 1024 dimensions");
   if (array.rank != 0 && array.shape == nullptr) return invalid("a shape is null");
   TensorView view{static_cast<DType>(array.dtype), Shape(array.shape, array.rank), {}};

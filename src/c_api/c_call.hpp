@@ -79,7 +79,7 @@ struct Growth<tc_quantize_options> {
 template <>
 struct Growth<tc_quantized_layout> {
   static constexpr const char* name = "tc_quantized_layout";
-  static constexpr std::array sizes = {sizeof(tc_quantized_layout)};
+  static constexpr std::array sizes = {offsetof(tc_quantized_layout, spelling)};
 };
 template <>
 struct Growth<tc_quantized_buffers> {
@@ -168,7 +168,8 @@ class CallersPool final : public Executor {
 
 inline constexpr std::size_t most_dimensions = 1024;
 
-// A view of a caller's array; undefined if its data are null. Errors: invalid_argument.
+// A view of a caller's array; undefined if its data are null, unless it has a type and no elements. Errors:
+// invalid_argument.
 [[nodiscard]] Result<TensorView> view_of(const tc_array& array);
 
 // A type that elements can have. Errors: invalid_argument.

@@ -117,6 +117,19 @@ TEST(Growth, AStructOfZerosIsRefused) {
   EXPECT_EQ(tc_promote(TC_INT64, 0, TC_UINT64, 0, &promotion, &common), TC_INVALID_ARGUMENT);
 }
 
+TEST(Growth, LayoutsWithoutASpellingAreFilled) {
+  constexpr std::size_t first_layout = 72;
+  EXPECT_EQ(offsetof(tc_quantized_layout, spelling), first_layout);
+  const std::int64_t shape[2] = {2, 32};
+  for (const std::size_t size : {first_layout, sizeof(tc_quantized_layout)}) {
+    Guarded guarded;
+    guarded.as<tc_quantized_layout>()->struct_size = size;
+    ASSERT_EQ(tc_quantized_sizes("mxfp8", shape, 2, nullptr, guarded.as<tc_quantized_layout>()), TC_OK);
+    EXPECT_EQ(guarded.as<tc_quantized_layout>()->codes_bytes, 64u);
+    EXPECT_TRUE(guarded.untouched_from(size));
+  }
+}
+
 TEST(Growth, ReportsOfOtherSizesAreFilled) {
   constexpr std::size_t first_report = 112;  // of 0.1.0
   EXPECT_EQ(offsetof(tc_cast_report, snr_db) + sizeof(double), first_report);

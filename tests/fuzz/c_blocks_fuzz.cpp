@@ -134,6 +134,10 @@ void check_rows(Choices& choices, Memory& memory, const Weight& weight, const tc
       require(tc_quantize_rows(scheme, &array, layout.rows - rows + 1, &out, &weight.options) != TC_OK,
               "rows beyond the weight");
       (void)tc_quantize_rows(scheme, &array, any_length(choices), &out, &weight.options);
+      tc_quantized_buffers shared = out;
+      shared.scales = shared.codes;
+      require(shared.scales_bytes == 0 || tc_quantize_rows(scheme, &array, row, &shared, &weight.options) != TC_OK,
+              "scales are written over codes");
     }
   }
   require(status == TC_OK || weight.options.maximum == nullptr, "rows that are refused, of a weight that is not");
@@ -214,8 +218,9 @@ void change(Choices& choices, Memory& memory, tc_block_tensor& tensor) {
   }
 }
 
-// Rows by tc_dequantize(), by a prepared call, and by one whose codes lie elsewhere.
-void check_read(Choices& choices, Memory& memory, const tc_block_tensor& tensor, std::size_t row_codes) {
+// Rows by tc_dequantize(), by a prepared call, and by one whose codes lie elsewhere, unless the layout has no rows.
+// `has_rows`: it has.
+void check_read(Choices& choices, Memory& memory, const tc_block_tensor& tensor, bool has_rows) {
   const tc_dtype to = choices.one_of({TC_FLOAT32, TC_BFLOAT16, TC_FLOAT16, TC_FLOAT8_E4M3FN});
   const std::int64_t columns = tensor.rank == 0 ? 1 : tensor.shape[tensor.rank - 1];
   const tc::Result<std::size_t> count = tc::element_count(tc::Shape(tensor.shape, tensor.rank));
@@ -233,6 +238,10 @@ void check_read(Choices& choices, Memory& memory, const tc_block_tensor& tensor,
   require(tc_dequantize(&tensor, first, rows - first + 1, plain.data(), to, &options) != TC_OK,
           "a row beyond the weight");
   const tc_status status = tc_dequantize(&tensor, first, some, plain.data(), to, &options);
+  if (status == TC_OK && !plain.empty() && tensor.scales.data != nullptr) {
+    auto* const scales = const_cast<void*>(tensor.scales.data);
+    require(tc_dequantize(&tensor, first, some, scales, to, &options) != TC_OK, "numbers are written over scales");
+  }
   tc_prepared_dequantize* prepared = nullptr;
   const tc_status made = tc_prepare_dequantize(&tensor, to, &options, &prepared);
   require((made == TC_OK) == (prepared != nullptr), "a prepared call beside an error");
@@ -242,13 +251,16 @@ void check_read(Choices& choices, Memory& memory, const tc_block_tensor& tensor,
     require(status != TC_OK || std::equal(plain.begin(), plain.end(), prepared_once.begin()),
             "a prepared call reads other numbers");
     require(tc_dequantize_rows(prepared, nullptr, first, rows - first + 1, nullptr) != TC_OK, "rows beyond the weight");
-    if (row_codes != 0) {
+    const std::size_t all_codes = bytes_of(tensor.codes.dtype, tensor.codes.shape, tensor.codes.rank);
+    if (rows != 0 && all_codes % static_cast<std::size_t>(rows) == 0) {
+      const std::size_t row_codes = all_codes / static_cast<std::size_t>(rows);
       const std::size_t codes = row_codes * static_cast<std::size_t>(some);
       const std::byte* const at =
           static_cast<const std::byte*>(tensor.codes.data) + row_codes * static_cast<std::size_t>(first);
       const std::byte* const copy = memory.copy(at, codes, codes);
-      require(tc_dequantize_rows(prepared, copy, first, some, elsewhere.data()) == status &&
-                  (status != TC_OK || std::equal(plain.begin(), plain.end(), elsewhere.begin())),
+      const tc_status alone = tc_dequantize_rows(prepared, copy, first, some, elsewhere.data());
+      require(alone == status || (!has_rows && alone == TC_INVALID_ARGUMENT), "codes elsewhere have another status");
+      require(alone != TC_OK || std::equal(plain.begin(), plain.end(), elsewhere.begin()),
               "codes elsewhere are other numbers");
     }
   } else {
@@ -281,21 +293,45 @@ void check_quantized(Choices& choices) {
             "other sizes than were named");
     require(layout.codes_row_bytes * static_cast<std::size_t>(layout.rows) == layout.codes_bytes,
             "rows of other sizes than the codes");
+    require(std::strcmp(parts.spelling, layout.spelling) == 0 && tensor.block_columns == layout.block_columns &&
+                parts.global_is_divisor == layout.global_is_divisor,
+            "another layout than was named");
     if (layout.codes_bytes != 0) check_rows(choices, memory, weight, layout, parts);
   }
-  check_read(choices, memory, tensor, sizes == TC_OK && !choices.one_in(3) ? layout.codes_row_bytes : 0);
+  check_read(choices, memory, tensor, sizes == TC_OK);
   for (std::uint64_t changes = 1 + choices.below(3); changes > 0; --changes) change(choices, memory, tensor);
   for (const tc_array& part : {tensor.codes, tensor.scales, tensor.global_scale, tensor.zero_points, tensor.biases,
                                tensor.group_index, tensor.table}) {
     if (!is_whole(part)) return;  // C takes buffers to be as long as their shapes say
   }
-  check_read(choices, memory, tensor, 0);
+  check_read(choices, memory, tensor, false);
+}
+
+// nf4 and fp4, which are read alone.
+void check_table(Choices& choices) {
+  Memory memory;
+  const std::int64_t shape[2] = {static_cast<std::int64_t>(1 + choices.below(12)),
+                                 static_cast<std::int64_t>(1 + choices.below(choices.one_in(2) ? 12 : 600))};
+  const std::int64_t count = shape[0] * shape[1];
+  const std::int64_t codes_shape[2] = {(count + 1) / 2, 1}, scales_shape = (count + 63) / 64;
+  tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+  tensor.scheme = choices.one_in(2) ? "nf4" : "fp4";
+  tensor.shape = shape;
+  tensor.rank = 2;
+  tensor.codes = {memory.take(choices, static_cast<std::size_t>(codes_shape[0])).data(), codes_shape, 2, TC_UINT8};
+  tensor.scales = {memory.take(choices, 4 * static_cast<std::size_t>(scales_shape)).data(), &scales_shape, 1,
+                   TC_FLOAT32};
+  check_read(choices, memory, tensor, shape[1] % 2 == 0);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   Choices choices({bytes, size});
-  check_quantized(choices);
+  if (choices.one_in(8)) {
+    check_table(choices);
+  } else {
+    check_quantized(choices);
+  }
   return 0;
 }

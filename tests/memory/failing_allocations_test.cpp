@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file while the n-th allocation fails, for every n: each time an error, never a crash. Allocations are those
-// of operator new and, without sanitizers, of malloc() in any library.
+// Reads a file, and writes rows of blocks, while the n-th allocation fails, for every n: each time an error, never a
+// crash. Allocations are those of operator new and, without sanitizers, of malloc() in any library.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,8 +12,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "tensorcast/block.hpp"
 #include "tensorcast/file.hpp"
 #include "tensorcast/model.hpp"
 #include "tensorcast/tensor_file.hpp"
@@ -170,6 +173,32 @@ TEST(FailingAllocations, OfReadersOfModels) {
     EXPECT_GT(needed, 0);
   });
   EXPECT_GT(files, 20);
+}
+
+// The first call of a format needs memory, later ones do not.
+TEST(FailingAllocations, OfRowsInTheCallersMemory) {
+  const Shape shape{160, 256};
+  const std::vector<float> numbers(160 * 256, 1.5f);
+  const TensorView weight{DType::float32, shape, std::as_bytes(std::span(numbers))};
+  // glibc ends the process if a thread's first thread_local object finds no memory.
+  const QuantizedSizes any = quantized_sizes("q8_0", shape).value();
+  std::vector<std::byte> blocks(any.codes);
+  ASSERT_TRUE(quantize_rows("q8_0", weight, 0, {.codes = blocks}).ok());
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    SCOPED_TRACE(std::string(recipe.scheme) + " of " + std::string(recipe.recipe));
+    const QuantizeOptions options{.recipe = recipe.recipe, .compute_dtype = DType::float32, .maximum = 2.0f};
+    const QuantizedSizes sizes = quantized_sizes(recipe.scheme, shape, options).value();
+    std::vector<std::byte> codes(sizes.codes), scales(sizes.scales);
+    const auto write = [&] { return quantize_rows(recipe.scheme, weight, 0, {codes, scales, {}}, options); };
+    EXPECT_GT(count_allocations(write), 0);
+    allocations_left = 0;
+    const Result<void> again = write();
+    allocations_left = never;
+    EXPECT_TRUE(again.ok());
+    const QuantizedTensor whole = quantize(weight, recipe.scheme, options).value();
+    EXPECT_EQ(codes, std::vector<std::byte>(whole.codes.begin(), whole.codes.end()));
+    EXPECT_EQ(scales, whole.scales);
+  }
 }
 
 TEST(FailingAllocations, OfConversions) {

@@ -238,6 +238,39 @@ TEST(Dequantize, AllTargetsRoundTheSameFloat32Numbers) {
   }
 }
 
+// The same random words as a cast of all float32 numbers, however the rows are read.
+TEST(Dequantize, StochasticRoundingTakesThePlaceInTheTensor) {
+  constexpr std::int64_t rows = 96, columns = 2304;  // more than the pieces that are read together
+  constexpr std::size_t count = 2 * rows * columns;
+  constexpr std::uint64_t origin = 1'000'003;
+  const CastOptions options{.rounding = Rounding::stochastic, .seed = 5};
+  for (const BlockFormat& format : block_formats()) {
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    Sample sample;
+    fill(sample, format, 2, rows, columns);
+    const std::vector<std::byte> exact = converted(sample.tensor, 0, 2 * rows, DType::float32);
+    const auto read = [&](std::int64_t first, std::int64_t some, const Execution& execution) {
+      std::vector<std::byte> out(static_cast<std::size_t>(some * columns));
+      const MutableTensorView to{DType::float8_e4m3fn, {some, columns}, out};
+      EXPECT_TRUE(dequantize(sample.tensor, first, to, options, nullptr, execution));
+      return out;
+    };
+    for (const std::uint64_t place : {std::uint64_t{0}, origin}) {
+      std::vector<std::byte> rounded(count);
+      ASSERT_TRUE(cast({DType::float32, {count}, exact}, {DType::float8_e4m3fn, {count}, rounded}, options,
+                       {.first_element = place}));
+      EXPECT_EQ(read(0, 2 * rows, {.first_element = place}), rounded);
+      const std::vector<std::byte> tail(rounded.begin() + 99 * columns, rounded.begin() + 104 * columns);
+      EXPECT_EQ(read(99, 5, {.threads = 1, .first_element = place}), tail);
+      if (place != 0) continue;
+      std::vector<std::byte> prepared(tail.size());
+      ASSERT_TRUE(
+          prepare_dequantize(sample.tensor, DType::float8_e4m3fn, options).value()(99, 5, prepared.data()).ok());
+      EXPECT_EQ(prepared, tail);
+    }
+  }
+}
+
 TEST(Dequantize, AnyBlocksOfGgufAreTheirFloat32NumbersRounded) {
   std::mt19937 random(5);
   for (const BlockFormat& format : block_formats()) {

@@ -8,32 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "block/decode/checked.hpp"
 #include "block/decode/product_tables.hpp"
 #include "block/format/code_matrix.hpp"
-#include "block/format/scale_grid.hpp"
 #include "kernels/ops.hpp"
 #include "tensorcast/block.hpp"
 
 namespace tensorcast::block {
-
-// A tensor whose sizes fit each other.
-struct Checked {
-  CodeMatrices codes;
-  bool transposed = false;
-  std::size_t rows = 0;     // of a matrix of the weight
-  std::size_t columns = 0;  // of the weight
-  std::size_t block_rows = 1;
-  std::size_t block_columns = 1;
-  ScaleGrid scales, zeros, biases;
-  std::vector<float> globals;  // one, or one for each matrix
-  std::vector<std::int32_t> group_of_row;
-  const BlockTensor* tensor = nullptr;
-
-  [[nodiscard]] const BlockCoding& coding() const noexcept { return tensor->coding; }
-  [[nodiscard]] std::size_t grid_row(std::size_t code_row) const noexcept {
-    return group_of_row.empty() ? code_row / block_rows : static_cast<std::size_t>(group_of_row[code_row]);
-  }
-};
 
 // Keeps the scales of a row for the next row of the same blocks.
 class RowReader {

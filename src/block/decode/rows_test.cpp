@@ -44,8 +44,13 @@ struct Buffers {
   operator QuantizedBuffers() { return {codes, scales, zero_points}; }
 };
 
-const BlockFormat& format_of(const QuantizeRecipe& recipe) {
-  return *find_block_format(recipe.scheme, recipe.spelling);
+// With the coding that rows are written in, which is not that of all files.
+BlockFormat format_of(const QuantizeRecipe& recipe) {
+  BlockFormat format = *find_block_format(recipe.scheme, recipe.spelling);
+  if (format.coding.gguf == GgufBlock::none) {
+    format.coding = quantized_sizes(recipe.scheme, {1, 256}, {.recipe = recipe.recipe}).value().layout.coding;
+  }
+  return format;
 }
 
 // Another thread may have written the rest.
@@ -68,7 +73,7 @@ TEST(QuantizeRows, HaveTheBytesOfTheWholeWeight) {
     for (const bool symmetric : {true, false}) {
       const QuantizeOptions options{
           .recipe = recipe.recipe, .symmetric = symmetric, .compute_dtype = DType::float32, .maximum = 6.0f};
-      const BlockFormat& format = format_of(recipe);
+      const BlockFormat format = format_of(recipe);
       const Result<QuantizedTensor> whole = quantize(rows_of(numbers, 0, all_rows), format, options);
       const Result<QuantizedSizes> sizes = quantized_sizes(format, {all_rows, columns}, options);
       ASSERT_EQ(whole.ok(), sizes.ok()) << recipe.scheme;
@@ -102,7 +107,7 @@ TEST(QuantizeRows, HaveTheBytesAndTheScaleOfRoundedWeights) {
   for (const QuantizeRecipe& recipe : quantize_recipes()) {
     for (const DType type : {DType::float32, DType::bfloat16, DType::float16}) {
       QuantizeOptions options{.recipe = recipe.recipe, .compute_dtype = type};
-      const BlockFormat& format = format_of(recipe);
+      const BlockFormat format = format_of(recipe);
       const QuantizedTensor whole = quantize(rows_of(numbers, 0, all_rows), format, options).value();
       options.maximum = largest;
       const QuantizedSizes sizes = quantized_sizes(format, {all_rows, columns}, options).value();
@@ -145,6 +150,52 @@ TEST(QuantizeRows, RememberNoOtherOptions) {
   }
 }
 
+// Which a reader with the format's coding would read wrong.
+TEST(QuantizeRows, AreRefusedInLayoutsThatAreNotWritten) {
+  const std::vector<float> numbers = weights();
+  int refused = 0;
+  for (const BlockFormat& format : block_formats()) {
+    if (format.coding.gguf != GgufBlock::none) continue;
+    SCOPED_TRACE(std::string(format.scheme) + " of " + std::string(format.spelling));
+    const QuantizeOptions options{.maximum = 6.0f};
+    const Result<QuantizedSizes> sizes = quantized_sizes(format.scheme, {2, columns}, options);
+    if (!sizes) continue;  // only read
+    const Result<QuantizedSizes> of_format = quantized_sizes(format, {2, columns}, options);
+    Buffers out(*sizes);
+    const Result<void> done = quantize_rows(format, rows_of(numbers, 0, 2), 0, out, options);
+    EXPECT_EQ(of_format.ok(), sizes->layout.coding == format.coding);
+    EXPECT_EQ(of_format.ok(), done.ok());
+    if (done) continue;
+    ++refused;
+    EXPECT_EQ(done.error().describe(), of_format.error().describe());
+    EXPECT_NE(done.error().message.find("are not written in the layout " + std::string(format.spelling)),
+              std::string::npos);
+  }
+  EXPECT_EQ(refused, 6);
+}
+
+TEST(QuantizeRows, AreReadThroughTheirSizes) {
+  const std::vector<float> numbers = weights();
+  for (const QuantizeRecipe& recipe : quantize_recipes()) {
+    for (const bool symmetric : {true, false}) {
+      const QuantizeOptions options{
+          .recipe = recipe.recipe, .symmetric = symmetric, .compute_dtype = DType::float32, .maximum = 6.0f};
+      const Result<QuantizedSizes> sizes = quantized_sizes(recipe.scheme, {all_rows, columns}, options);
+      if (!sizes) continue;
+      Buffers out(*sizes);
+      ASSERT_TRUE(quantize_rows(recipe.scheme, rows_of(numbers, 0, all_rows), 0, out, options));
+      const QuantizedTensor whole = quantize(rows_of(numbers, 0, all_rows), recipe.scheme, options).value();
+      Bytes from_rows(numbers.size() * 4), from_whole(from_rows.size());  // of zeros, some recipes make NaN
+      const auto read = [](const BlockTensor& tensor, Bytes& to) {
+        return dequantize(tensor, 0, {DType::float32, {all_rows, columns}, to}).ok();
+      };
+      EXPECT_TRUE(read(sizes->tensor(out), from_rows)) << recipe.scheme << " " << recipe.recipe;
+      EXPECT_TRUE(read(whole.tensor(), from_whole));
+      EXPECT_EQ(from_rows, from_whole) << recipe.scheme << " " << recipe.recipe;
+    }
+  }
+}
+
 // Tables of one format's scales, which buffers keep, are not another's.
 TEST(QuantizeRows, RememberNoOtherFormat) {
   constexpr std::int64_t rows = 128, wide = 2048;
@@ -153,7 +204,7 @@ TEST(QuantizeRows, RememberNoOtherFormat) {
   for (int round = 0; round < 2; ++round) {
     for (const QuantizeRecipe& recipe : quantize_recipes()) {
       const QuantizeOptions options{.recipe = recipe.recipe, .compute_dtype = DType::bfloat16, .maximum = 1.0f};
-      const BlockFormat& format = format_of(recipe);
+      const BlockFormat format = format_of(recipe);
       Buffers out(quantized_sizes(format, view.shape, options).value());
       ASSERT_TRUE(quantize_rows(format, view, 0, out, options));
       const QuantizedTensor whole = quantize(view, format, options).value();
@@ -182,13 +233,46 @@ TEST(QuantizeRows, NameWhatIsWrong) {
             "magnitude of all rows, or call quantize()");
   EXPECT_EQ(message("fp8-block", 1, 1, {codes, std::span(scales).first(16), {}}),
             "rows 1 to 2 are no whole blocks of 128 rows; quantize the rows that share scales in one call");
-  EXPECT_EQ(message("no-such", 1, 0, {codes, scales, {}}), "no scheme \"no-such\"");
+  for (const std::int64_t count : {1, 0}) {
+    EXPECT_EQ(
+        message("no-such", count, 0, {codes, scales, {}}).rfind("no scheme \"no-such\"; there are fp8-tensor, ", 0),
+        0u);
+  }
 
   std::vector<float> bad(columns);
   bad[7] = INFINITY;
   const Result<void> done = quantize_rows("mxfp8", rows_of(bad, 0, 1), 2, {codes, scales, {}});
   EXPECT_EQ(done.error().code, ErrorCode::out_of_range);
   EXPECT_EQ(done.error().element, 7u);
+}
+
+TEST(QuantizeRows, AndPreparedDequantizeRefuseSharedMemory) {
+  std::vector<float> numbers = weights();
+  Bytes memory(static_cast<std::size_t>(columns) * 4);
+  const std::span<std::byte> codes = std::span(memory).first(columns), after = std::span(memory).subspan(columns);
+  const auto refusal = [&](const TensorView& rows, const QuantizedBuffers& out) {
+    const Result<void> done = quantize_rows("mxfp8", rows, 0, out);
+    return done ? "" : done.error().describe();
+  };
+  const TensorView row = rows_of(numbers, 0, 1);
+  EXPECT_EQ(refusal(row, {codes, after.first(16), {}}), "");
+  EXPECT_EQ(refusal(row, {codes, std::span(memory).subspan(columns - 1, 16), {}}),
+            "the codes and the scales overlap; give each a buffer of its own");
+  EXPECT_EQ(refusal({DType::bfloat16, {1, columns}, std::span(memory).first(columns * 2)},
+                    {codes, std::as_writable_bytes(std::span(numbers)).first(16), {}}),
+            "the codes and the rows overlap; give each a buffer of its own");
+  EXPECT_EQ(refusal(row, {codes, std::as_writable_bytes(std::span(numbers)).first(16), {}}),
+            "the scales and the rows overlap; give each a buffer of its own");
+
+  QuantizedTensor made = quantize(row, "mxfp8").value();
+  const BlockTensor tensor = made.tensor();
+  PreparedDequantize prepared = prepare_dequantize(tensor, DType::float8_e5m2).value();
+  for (const std::span<std::byte> written : {std::span<std::byte>(made.codes), std::span<std::byte>(made.scales)}) {
+    const MutableTensorView out{DType::float8_e5m2, {1, columns}, {written.data() + written.size() - 1, columns}};
+    EXPECT_EQ(dequantize(tensor, 0, out).error().message.rfind("the target and the ", 0), 0u);
+    EXPECT_EQ(prepared(0, 1, out.bytes.data()).error().code, ErrorCode::invalid_argument);
+  }
+  EXPECT_TRUE(prepared(0, 1, memory.data()));
 }
 
 TEST(PreparedDequantize, ReadsRowsAsDequantize) {

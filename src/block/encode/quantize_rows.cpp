@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a weight into the caller's memory. Each thread keeps the quantizer of its last call, as an engine writes many
 // rows of one format.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
+#include "block/disjoint.hpp"
 #include "block/encode/quantizer.hpp"
 #include "cast/conversion.hpp"
 #include "dtype/errors.hpp"
@@ -27,14 +31,24 @@ using block::WeightLayout;
 // What a format and its options are called, and the rows that it has: what a quantizer is made of.
 struct Wanted {
   std::string_view scheme;
-  GgufBlock gguf = GgufBlock::none;
+  const BlockFormat* format = nullptr;  // null: as the scheme
   const QuantizeOptions& options;
+
+  [[nodiscard]] GgufBlock gguf() const noexcept { return format == nullptr ? GgufBlock::none : format->coding.gguf; }
 };
 
 Result<SharedLayout> make_layout(const Wanted& wanted, DType weights, const Shape& shape) {
-  SharedLayout made = TRY(WeightLayout::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf));
+  SharedLayout made = TRY(WeightLayout::make(weights, shape, wanted.scheme, wanted.options, wanted.gguf()));
   TRY(block::check_maximum(wanted.options));
   return made;
+}
+
+// A reader of the rows takes the format's coding, so it must be the one that is written.
+Result<void> check_format(const Wanted& wanted, const WeightLayout& layout) {
+  if (wanted.format == nullptr || layout.is_gguf() || wanted.format->coding == layout.tensor.coding) return {};
+  return invalid(formatted("rows of {} by {} are not written in the layout {}", wanted.scheme,
+                           layout.tensor.recipe->recipe, wanted.format->spelling),
+                 "name the scheme instead of the format, and read the rows with QuantizedSizes::tensor()");
 }
 
 Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layout) {
@@ -49,17 +63,17 @@ Result<Quantizer> make_quantizer(const Wanted& wanted, const SharedLayout& layou
 // The quantizer of a thread's last call.
 class Kept {
  public:
-  // Those of other numbers of rows are equal, unless rows share scales.
+  // `rows`: of the weight, 0 for any. Those of other numbers of rows are equal, unless rows share scales.
   Result<const WeightLayout*> find(const Wanted& wanted, DType weights, std::int64_t rows, std::int64_t columns) {
-    const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf &&
-                         weights_ == weights && columns_ == columns && (rows_ == rows || layout_->band_rows == 1) &&
-                         has(wanted.options);
+    const bool is_same = layout_ != nullptr && scheme_ == wanted.scheme && gguf_ == wanted.gguf() &&
+                         weights_ == weights && columns_ == columns &&
+                         (rows == 0 || rows_ == rows || layout_->band_rows == 1) && has(wanted.options);
     if (is_same) return layout_.get();
     quantizer_.reset();
-    layout_.reset();
-    layout_ = TRY(make_layout(wanted, weights, {rows, columns}));
+    layout_.reset();  // until all fields are set, as strings may find no memory
+    SharedLayout made = TRY(make_layout(wanted, weights, {std::max<std::int64_t>(rows, 1), columns}));
     scheme_ = wanted.scheme;
-    gguf_ = wanted.gguf;
+    gguf_ = wanted.gguf();
     weights_ = weights;
     rows_ = rows;
     columns_ = columns;
@@ -68,6 +82,7 @@ class Kept {
     options_.recipe = {};
     options_.importance = {};
     is_weighed_ = !wanted.options.importance.empty();
+    layout_ = std::move(made);
     return layout_.get();
   }
   // Of the layout that was found last.
@@ -104,6 +119,7 @@ class Kept {
 
 Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
   const SharedLayout layout = TRY(make_layout(wanted, DType::float32, shape));
+  TRY(check_format(wanted, *layout));
   const std::size_t scales = layout->scale_count(0, layout->rows);
   QuantizedSizes sizes{.rows = static_cast<std::int64_t>(layout->rows),
                        .codes = layout->rows * layout->codes_row_bytes,
@@ -111,7 +127,8 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
                        .block_rows = static_cast<std::int64_t>(layout->band_rows),
                        .codes_dtype = layout->tensor.codes_dtype,
                        .scales_dtype = layout->tensor.scales_dtype,
-                       .global_scale = {}};
+                       .recipe = layout->tensor.recipe,
+                       .layout = layout->tensor.tensor()};
   if (wanted.options.maximum) {
     const QuantizeRecipe& recipe = *layout->tensor.recipe;
     const bool is_known = !recipe.uses_weights_dtype || wanted.options.compute_dtype != DType::undefined;
@@ -123,7 +140,10 @@ Result<QuantizedSizes> sizes_of(const Wanted& wanted, const Shape& shape) {
     sizes.global_scale = TRY(make_quantizer(wanted, layout)).global_scale();
   }
   if (scales != 0) sizes.scales = storage_bytes(sizes.scales_dtype, scales);
-  if (!wanted.options.symmetric) sizes.zero_points = scales;
+  if (layout->has_zero_points()) {
+    sizes.zero_points = scales;
+    sizes.layout.zero_points = {DType::int8, layout->tensor.scales_shape, {}};
+  }
   return sizes;
 }
 
@@ -132,18 +152,28 @@ Error wrong_buffer(const char* which, std::size_t bytes, std::size_t expected, s
                  "give quantized_sizes() of the whole weight; of several matrices, one at a time");
 }
 
+Result<void> check_memory(std::span<const std::byte> rows, const QuantizedBuffers& out, bool has_zeros) {
+  const block::NamedBytes weights{"the rows", rows}, codes{"the codes", out.codes}, scales{"the scales", out.scales},
+      zeros{"the zero points", has_zeros ? std::as_bytes(out.zero_points) : std::span<const std::byte>()};
+  TRY(block::check_disjoint(codes, weights, scales, zeros));
+  TRY(block::check_disjoint(scales, weights, zeros));
+  return block::check_disjoint(zeros, weights);
+}
+
 Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_t first_row,
                         const QuantizedBuffers& out) {
   const std::size_t count = TRY(element_count(src.shape));
   const std::int64_t columns = src.shape.empty() ? 1 : src.shape.back();
   TRY(check_numeric(src.dtype, src.dtype));
   TRY(check_size("source", src.dtype, count, src.bytes.size()));
-  if (count == 0) return {};
+  if (count == 0) return check_format(wanted, *TRY(make_layout(wanted, src.dtype, src.shape)));
   if (src.bytes.data() == nullptr) return invalid("the source buffer is null");
 
   thread_local Kept kept;
   // How many rows the weight has only matters where rows share scales: the buffer of codes tells it.
-  const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, 1, columns));
+  constexpr std::int64_t any_rows = 0;
+  const WeightLayout* layout = TRY(kept.find(wanted, src.dtype, any_rows, columns));
+  TRY(check_format(wanted, *layout));
   const std::size_t row_bytes = layout->codes_row_bytes;
   if (out.codes.data() == nullptr || out.codes.empty() || out.codes.size() % row_bytes != 0) {
     return invalid(formatted("{} bytes of codes are no rows of {}", out.codes.size(), row_bytes));
@@ -173,6 +203,7 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
   if (scales != 0 && (out.scales.data() == nullptr || (has_zeros && out.zero_points.data() == nullptr))) {
     return invalid("a target buffer is null");
   }
+  TRY(check_memory(src.bytes, out, has_zeros));
   const std::size_t before = layout->scales_before(first);
   const block::QuantizedRows to{
       .codes = out.codes.data() + first * row_bytes,
@@ -185,20 +216,29 @@ Result<void> write_rows(const Wanted& wanted, const TensorView& src, std::int64_
 
 }  // namespace
 
+BlockTensor QuantizedSizes::tensor(const QuantizedBuffers& buffers) const& {
+  BlockTensor borrowed = layout;
+  borrowed.codes.bytes = buffers.codes;
+  borrowed.scales.bytes = buffers.scales;
+  borrowed.zero_points.bytes = std::as_bytes(buffers.zero_points);
+  if (global_scale) borrowed.global_scale = {DType::float32, {}, std::as_bytes(std::span(&*global_scale, 1))};
+  return borrowed;
+}
+
 Result<QuantizedSizes> quantized_sizes(const BlockFormat& format, const Shape& shape, const QuantizeOptions& options) {
-  return guarded([&] { return sizes_of({format.scheme, format.coding.gguf, options}, shape); });
+  return guarded([&] { return sizes_of({format.scheme, &format, options}, shape); });
 }
 Result<QuantizedSizes> quantized_sizes(std::string_view scheme, const Shape& shape, const QuantizeOptions& options) {
-  return guarded([&] { return sizes_of({scheme, GgufBlock::none, options}, shape); });
+  return guarded([&] { return sizes_of({scheme, nullptr, options}, shape); });
 }
 
 Result<void> quantize_rows(const BlockFormat& format, const TensorView& src, std::int64_t first_row,
                            const QuantizedBuffers& out, const QuantizeOptions& options) {
-  return guarded([&] { return write_rows({format.scheme, format.coding.gguf, options}, src, first_row, out); });
+  return guarded([&] { return write_rows({format.scheme, &format, options}, src, first_row, out); });
 }
 Result<void> quantize_rows(std::string_view scheme, const TensorView& src, std::int64_t first_row,
                            const QuantizedBuffers& out, const QuantizeOptions& options) {
-  return guarded([&] { return write_rows({scheme, GgufBlock::none, options}, src, first_row, out); });
+  return guarded([&] { return write_rows({scheme, nullptr, options}, src, first_row, out); });
 }
 
 }  // namespace TENSORCAST_ABI

@@ -28,7 +28,7 @@ Result<const QuantizeRecipe*> find_words(std::string_view scheme, std::string_vi
   const QuantizeRecipe* words = find_quantize_recipe(scheme, is_gguf && recipe.empty() ? "ggml" : recipe);
   if (words != nullptr && (!is_gguf || words->recipe == "ggml")) return words;
   const std::string known = is_gguf ? std::string("ggml") : known_recipes(scheme);
-  if (known.empty()) return invalid(formatted("no scheme \"{}\"", scheme));
+  if (known.empty()) return invalid(formatted("no scheme \"{}\"", scheme), "there are " + known_schemes());
   return invalid(formatted("no recipe \"{}\" for {}; there are {}", recipe, scheme, known));
 }
 

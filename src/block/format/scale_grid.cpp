@@ -133,6 +133,7 @@ void ScaleGrid::numbers_of_codes(std::span<float, 256> out) const noexcept {
 Result<ScaleGrid> scale_grid(const TensorView& view, const GridSize& size, DType read_as, bool swizzled,
                              const char* what) {
   ScaleGrid grid;
+  if (view.dtype == DType::undefined) return invalid(formatted("the {} are missing", what));
   grid.dtype_ = read_as != DType::undefined && bit_width(view.dtype) == 8 ? read_as : view.dtype;
   const bool is_number =
       family(grid.dtype_) == Family::floating && bit_width(grid.dtype_) >= 8 && bit_width(grid.dtype_) <= 32;

@@ -323,6 +323,18 @@ std::string known_recipes(std::string_view scheme) {
   return known;
 }
 
+std::string known_schemes() {
+  std::string known;
+  std::string_view last;
+  for (const QuantizeRecipe& row : words) {
+    if (row.scheme == last) continue;
+    known += known.empty() ? "" : ", ";
+    known += row.scheme;
+    last = row.scheme;
+  }
+  return known;
+}
+
 const Recipe& recipe_of(const QuantizeRecipe& row) noexcept {
   return rows[static_cast<std::size_t>(&row - words.data())].recipe;
 }

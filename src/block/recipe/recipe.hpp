@@ -41,7 +41,8 @@ struct Recipe {
 // The recipe of a row of quantize_recipes().
 [[nodiscard]] const Recipe& recipe_of(const QuantizeRecipe& words) noexcept;
 
-// The recipes of a scheme, for messages: "modelopt, compressed-tensors"; empty: there is none.
+// All schemes, and the recipes of one, for messages: "modelopt, compressed-tensors"; empty: there is none.
+[[nodiscard]] std::string known_schemes();
 [[nodiscard]] std::string known_recipes(std::string_view scheme);
 
 // ggml's own way to a format of GGUF. Precondition: not none.

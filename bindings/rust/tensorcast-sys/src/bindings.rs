@@ -231,6 +231,9 @@ pub struct tc_quantized_layout {
     pub scales_dtype: tc_dtype,
     pub global_scale: f32,
     pub has_global_scale: i32,
+    pub spelling: *const c_char,
+    pub block_columns: i64,
+    pub global_is_divisor: i32,
 }
 #[repr(C)]
 #[derive(Clone, Copy)]
