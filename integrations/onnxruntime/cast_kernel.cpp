@@ -98,6 +98,17 @@ void run_task(void* shared, std::size_t index) {
   }
 }
 
+// The runtime's threads, as tc_cast() takes them. If the runtime fails, tc_cast() does, as tasks were left out.
+struct Pool {
+  const OrtApi& api;
+  OrtKernelContext& context;
+
+  static void run(void* pool, std::size_t count, tc_task task, void* work) {
+    auto& [api, context] = *static_cast<Pool*>(pool);
+    succeeds(api, api.KernelContext_ParallelFor(&context, task, count, 0, work));
+  }
+};
+
 std::byte* data_of(const OrtApi& api, const OrtValue& tensor) {
   void* data = nullptr;
   check(api.GetTensorMutableData(const_cast<OrtValue*>(&tensor), &data));  // there is no function for reading alone
@@ -202,9 +213,11 @@ void CastKernel::compute(OrtKernelContext& context) const {
 }
 
 void CastKernel::convert(OrtKernelContext& context, const std::byte* src, std::byte* dst, std::size_t count) const {
-  // Over itself a narrower target is written where other tasks still read.
-  const bool in_order = src == dst && tc_storage_bytes(from_, 8) != tc_storage_bytes(to_, 8);
-  if (count >= 2 * small_task && !in_order) {
+  // Over itself a narrower target is written where other tasks still read. Random words go by the place in the tensor,
+  // which a slice does not know.
+  const bool in_one_piece = (src == dst && tc_storage_bytes(from_, 8) != tc_storage_bytes(to_, 8)) ||
+                            options_.rounding == TC_ROUNDING_STOCHASTIC;
+  if (count >= 2 * small_task && !in_one_piece) {
     const std::size_t task = elements_per_task(count, from_, to_);
     Tasks tasks = {src, dst, count, task, from_, to_, &options_};
     check(api_.KernelContext_ParallelFor(&context, run_task, (count + task - 1) / task, 0, &tasks));
@@ -212,7 +225,11 @@ void CastKernel::convert(OrtKernelContext& context, const std::byte* src, std::b
     if (src == dst) fail(api_, ORT_INVALID_ARGUMENT, "an element is out of the range that the options allow");
     // Once more in one piece: the error names the element.
   }
-  if (tc_cast(src, from_, dst, to_, count, &options_) != TC_OK) fail_with_last_error();
+  Pool pool = {api_, context};
+  tc_cast_options options = options_;
+  options.executor = Pool::run;
+  options.executor_data = &pool;
+  if (tc_cast(src, from_, dst, to_, count, &options) != TC_OK) fail_with_last_error();
 }
 
 void CastKernel::convert_from_strings(const OrtValue& src, OrtValue& dst, std::size_t count) const {

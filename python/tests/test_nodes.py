@@ -232,6 +232,48 @@ def test_autograd_calls_backward():
     del second
 
 
+def higher_derivatives(cast, x, count=4):
+    """Of the sum of powers of the cast number: each is the gradient of the one before."""
+    made = [(cast(x).double() ** 5).sum()]
+    for _ in range(count):
+        made += torch.autograd.grad(made[-1].sum(), x, create_graph=True)
+    return made[1:]
+
+
+@pytest.mark.parametrize("to", ["float64", "float32", "float16", "bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("source", WIDE)
+def test_gradients_of_gradients_equal_autograd(source, to):
+    x = torch.tensor([3.0, -1.5, 0.75], dtype=getattr(torch, source), requires_grad=True)
+    expected = higher_derivatives(lambda x: x.to(getattr(torch, to)), x)
+    for cast in (tc.CastNode(to), lambda x: tc.CastLikeNode()(x, torch.zeros(1, dtype=getattr(torch, to)))):
+        for ours, theirs in zip(higher_derivatives(cast, x), expected, strict=True):
+            assert ours.dtype == x.dtype
+            same_numbers(ours, theirs)
+
+
+def test_a_gradient_penalty_has_the_coefficient_and_the_mask():
+    node = tc.CastNode("float16", lda_coeff=0.5, zero_saturated_gradient=True, out_of_range="saturate")
+    x = torch.tensor([3.0, 1e9], requires_grad=True)
+    y = node(x)
+    (first,) = torch.autograd.grad((y.float() ** 2).sum(), x, create_graph=True)  # 2y * 0.5
+    (second,) = torch.autograd.grad((first**2).sum(), x)  # 2 * first * 2 * 0.5 * 0.5
+    assert first.tolist() == [3, 0] and second.tolist() == [3, 0]
+    node(torch.ones(3, requires_grad=True))  # another forward changes nothing
+    grad = torch.ones(2, dtype=torch.float16, requires_grad=True)
+    (first,) = torch.autograd.grad(y, x, grad, create_graph=True)
+    (second,) = torch.autograd.grad(first, grad, torch.tensor([4.0, 4.0]))
+    assert first.tolist() == [0.5, 0] and second.tolist() == [2, 0] and second.dtype == torch.float16
+
+
+@pytest.mark.parametrize("saturate", [True, False])
+def test_gradients_of_gradients_have_the_options_of_the_node(saturate):
+    node = tc.CastNode("float8_e4m3fn", saturate=saturate)
+    x, grad = torch.ones(1, requires_grad=True), torch.ones(1).to(torch.float8_e4m3fn).requires_grad_()
+    (first,) = torch.autograd.grad(node(x), x, grad, create_graph=True)
+    (second,) = torch.autograd.grad(first, grad, torch.tensor([1e9]))
+    assert second.float().item() == 448 if saturate else second.float().isnan().all()
+
+
 def test_kinds_and_sharing():
     array = np.float32([1, 2])
     node = tc.CastNode("float32")

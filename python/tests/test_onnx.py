@@ -2,6 +2,7 @@
 """tensorcast.onnx: conversion with validation, the functions of others under their names, the search."""
 
 import dataclasses
+import functools
 import inspect
 import warnings
 import json
@@ -275,6 +276,70 @@ def test_search_of_files_and_of_what_is_impossible(tmp_path):
     assert tc.onnx.search(small(), progress=None).kept == ()
 
 
+def test_a_state_is_of_the_external_data(tmp_path):
+    search = lambda: tc.onnx.search(
+        tmp_path / "m.onnx", tmp_path / "o.onnx", checks=tc.onnx.Validation(inputs={"x": X}, rtol=0.1, cosine=-1), progress=None,
+        state=tmp_path / "state.json", overwrite=True,
+    )  # fmt: skip
+    onnx.save(small(), tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert (search().kept, search().resumed) == ((), 1)
+    model = (tmp_path / "m.onnx").read_bytes()
+    (tmp_path / "w.bin").write_bytes((WEIGHTS * 1e9).tobytes())
+    assert (tmp_path / "m.onnx").read_bytes() == model
+    with pytest.raises(tc.CastError, match="of another search: another model"):
+        search()
+
+
+LIMIT = 0.1
+
+
+def near(old, new):
+    return all(np.allclose(a, b, atol=LIMIT) for a, b in zip(old, new))
+
+
+def near_enough(limit, seen, old, new):
+    seen.append(near(old, new))
+    return seen[-1] and limit > 0
+
+
+class Near:
+    def __init__(self, limit):
+        self.limit = limit
+
+    def __call__(self, old, new):
+        return near(old, new) and self.limit > 0
+
+
+class Nearer(Near):
+    pass
+
+
+def metric_of(limit, seen):
+    return lambda old, new: seen.append(old) or limit >= 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda limit: near,
+        lambda limit: lambda old, new: near(old, new),
+        lambda limit: metric_of(limit, []),
+        lambda limit: functools.partial(near_enough, limit, []),
+        Near,
+        Nearer,
+        lambda limit: Near(limit).__call__,
+    ],
+)
+def test_a_state_is_of_the_metric(monkeypatch, tmp_path, make):
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 0.1)
+    search = lambda metric: tc.onnx.search(small(), metric=metric, progress=None, state=tmp_path / "state.json")
+    assert (search(make(1)).attempts, search(make(1)).resumed) == (1, 1)
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 0.2)
+    for other in (make(2), None, lambda old, new: False):
+        with pytest.raises(tc.CastError, match=r"metric or version of tensorcast; remove it"):
+            search(other)
+
+
 def test_auto_convert_mixed_precision(capsys):
     made = auto_mixed_precision.auto_convert_mixed_precision(ill(), {"x": X}, rtol=0.05, atol=0.05, keep_io_types=True)
     assert types(made.graph.input) == [F32] and made.graph.initializer[0].data_type == F16
@@ -312,6 +377,10 @@ def test_the_command(tmp_path):
                    "sys.exit(not n.allclose(a[\"arr_0\"], b[\"arr_0\"], 0.1, 0.1))'")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "attempt 1: 0 of 6 nodes kept: fails" in done.stdout and (tmp_path / "s.onnx").exists()
+    state = ("search", *common, tmp_path / "t.onnx", "--state", tmp_path / "t.json", "--json", "--force", "--metric")
+    runs = [command(*state, "sh -c true"), command(*state, "sh -c true"), command(*state, "sh -c :")]
+    assert [run.returncode for run in runs] == [0, 0, 1] and "of another search" in runs[2].stderr
+    assert [json.loads(run.stdout)["resumed"] for run in runs[:2]] == [0, 1]
 
 
 def test_signatures_have_every_option():

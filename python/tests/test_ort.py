@@ -84,6 +84,20 @@ def test_arrays_of_every_size_have_the_same_bits(domain, way, source, target):
 
 
 @needs_cast
+@pytest.mark.parametrize(("source", "target"), [("float32", "float16"), ("float32", "int8"), ("float64", "float8_e4m3fn")])
+def test_random_words_go_by_the_place_in_the_tensor(source, target):
+    made = model([cast("x", "y", NUMBER[target], rounding="stochastic", seed=7)], [value("x", NUMBER[source])],
+                 [value("y", NUMBER[target])])  # fmt: skip
+    x = np.full(700_000, 1.03125 + 2**-11, source)  # between two numbers of each type
+    expected = codes(tc.cast(x, target, rounding="stochastic", seed=7))
+    assert (expected[:65_536] != expected[65_536:131_072]).any()
+    for threads in (1, 3):
+        run = session(made, threads=threads)
+        for count in (1000, 131_071, 200_000, 700_000):
+            assert np.array_equal(codes(run.run(None, {"x": x[:count]})[0]), expected[:count]), (threads, count)
+
+
+@needs_cast
 def test_attributes_and_options():
     x = np.float32([1e9, -1.5, 3, np.inf])
     made = lambda to, **attributes: session(model([cast("x", "c", NUMBER[to], **attributes), cast("c", "y", 1)],

@@ -74,13 +74,15 @@ class _Node:
     def _forward(self, x: Any, *others: Any) -> Any:
         if not _tensors.requires_grad(x):
             return _forward(self._core, x, *others)
-        from .._interop._torch import node_forward
+        from .._interop._torch_nodes import node_forward
 
         # Several results may wait for their gradients, so each has what backward needs to itself.
         core = type(self)(**self._parameters)._core
         done = _forward(core, x.detach(), *others)
         self._core = core
-        return node_forward(x, done, partial(_backward, core))
+        given = self._parameters
+        options: dict[str, Any] = {name: given[name] for name in ("saturate", "round_mode") if name in given}
+        return node_forward(x, done, partial(_backward, core), options)
 
     @property
     def output_name(self) -> str:
@@ -175,7 +177,8 @@ class CastNode(_Node):
     def forward(self, x: Any) -> Any:
         """Casts ``x`` to the node's type. Returns an array or tensor of ``x``'s kind; ``x`` itself if nothing changes.
 
-        For a tensor of PyTorch that requires a gradient, PyTorch's ``backward()`` gives that of :meth:`backward`.
+        For a tensor of PyTorch that requires a gradient, PyTorch's ``backward()`` gives that of :meth:`backward`, which
+        has gradients itself (``create_graph=True``).
 
         Raises:
             CastError: as :func:`cast`; the message names the node.

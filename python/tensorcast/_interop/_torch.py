@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -163,26 +162,6 @@ def check_gradient(name: str, out: Any) -> None:
     dtype = _TORCH_TYPE.get(name)
     if (dtype is not None and not dtype.is_floating_point) or name == _PAIRS:
         raise CastError(f"x requires a gradient, and {name} cannot carry one; pass x.detach()")
-
-
-def node_forward(x: torch.Tensor, y: Any, backward: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """``y``, which a CastNode made of ``x``, with the node's gradient."""
-    if not isinstance(y, torch.Tensor) or not y.is_floating_point():
-        return y  # no gradient, as of Tensor.to
-    return _NodeResult.apply(x, y, backward)  # type: ignore[no-untyped-call]
-
-
-class _NodeResult(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: torch.Tensor, y: torch.Tensor, backward: Callable[[torch.Tensor], torch.Tensor]
-    ) -> torch.Tensor:
-        ctx.work = backward
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        return ctx.work(grad_outputs[0].contiguous()), None, None
 
 
 def cast_elements(

@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _metric(command: str) -> Callable[[Sequence[Any], Sequence[Any]], bool]:
-    words = shlex.split(command)
+    words = tuple(shlex.split(command))
 
     def accept(expected: Sequence[Any], got: Sequence[Any]) -> bool:
         with tempfile.TemporaryDirectory(prefix="tensorcast-onnx-") as folder:

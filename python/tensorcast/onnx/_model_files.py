@@ -61,11 +61,16 @@ def _external_tensors(model: Any) -> Iterator[Any]:
     return (tensor for graph in graphs for tensor in tensors_of(graph) if uses_external_data(tensor))
 
 
+def external_files(model: Any) -> list[str]:
+    """The files of external data, from the model's folder, sorted."""
+    entries = [entry for tensor in _external_tensors(model) for entry in tensor.external_data]
+    return sorted({entry.value for entry in entries if entry.key == "location"})
+
+
 def link_external_data(model: Any, path: str, folder: str) -> None:
     """Gives ``folder`` the external data of the model at ``path``, for a model that is written there."""
     base = os.path.dirname(os.path.abspath(path))
-    entries = [entry for tensor in _external_tensors(model) for entry in tensor.external_data]
-    for place in {entry.value for entry in entries if entry.key == "location"}:
+    for place in external_files(model):
         if os.path.isabs(place) or ".." in place.split("/"):
             raise CastError(f"{path}: its external data {place!r} is not below its folder", code="parse")
         link = os.path.join(folder, place)

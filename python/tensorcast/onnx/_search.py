@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import functools
 import hashlib
+import inspect
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from .. import _core
 from .._errors import CastError, make_error
 from ._convert import _upgraded, convert
 from ._graphs import graphs_of
-from ._model_files import Path, link_external_data, read_model, unnamed, write_model
+from ._model_files import Path, external_files, link_external_data, read_model, unnamed, write_model
 from ._option_list import Opset, SearchOptions
 from ._option_table import settled
 from ._results import SearchResult, Validation
@@ -60,7 +65,9 @@ def search(
         checks: inputs and tolerances.
         metric: decides instead of tolerances: called with the outputs of the old and of the new model for each set of
             inputs, all of which it must accept.
-        state: a JSON file of outcomes so far. A search that was interrupted goes on with it.
+        state: a JSON file of outcomes so far. A search that was interrupted goes on with it. It belongs to one model with
+            its external data, one version of tensorcast, one set of options, inputs and tolerances, and one metric,
+            which is known by its name, its code and the plain values that it uses.
         progress: called with a line of text after each attempt; ``None`` is silent.
         **options: those of :func:`convert`, but ``explain`` and ``dry_run``.
 
@@ -172,6 +179,58 @@ def _count(dims: Iterable[int]) -> int:
     return product
 
 
+def _described(value: Any, seen: dict[int, Any] | None = None) -> str:
+    """A text that is the same in another process: functions are their names, their code and the plain values they use."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return repr(value)
+    if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    seen = {} if seen is None else seen
+
+    def inner(values: Iterable[Any]) -> list[str]:
+        return [_described(each, seen) for each in values]
+
+    if isinstance(value, (list, tuple)):
+        return repr(inner(value))
+    if isinstance(value, frozenset):
+        return repr(sorted(inner(value)))
+    if isinstance(value, types.CodeType):
+        return repr((value.co_name, value.co_names, value.co_code, inner(value.co_consts)))
+    if isinstance(value, types.MethodType):
+        return repr(inner([value.__func__, value.__self__]))
+    if isinstance(value, functools.partial):
+        return repr(inner([value.func, value.args, *sorted(value.keywords.items())]))
+    kind = f"{type(value).__module__}.{type(value).__qualname__} {getattr(value, '__name__', '')}"
+    if id(value) in seen:  # a function that calls itself
+        return kind
+    seen[id(value)] = value
+    if isinstance(value, types.FunctionType):
+        return repr((value.__module__, value.__qualname__, inner([value.__code__, *_used(value)])))
+    called = inspect.getattr_static(type(value), "__call__", None)
+    if not isinstance(called, types.FunctionType):
+        return kind
+    fields = [each for each in sorted(getattr(value, "__dict__", {}).items()) if not isinstance(each[1], list)]
+    return repr((kind, inner([called, *fields])))
+
+
+def _used(function: types.FunctionType) -> Iterator[Any]:
+    """The values that a function finds outside: defaults, those of functions around it, and those of its module.
+
+    Lists are left out, because a function may add to them, and so are functions of other modules.
+    """
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    names: list[str] = []
+    codes = [function.__code__]
+    for code in codes:  # which grows: comprehensions and inner functions have code of their own
+        names += code.co_names
+        codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    for value in [*defaults, *cells, *(function.__globals__.get(name) for name in names)]:
+        is_other = isinstance(value, types.FunctionType) and value.__module__ != function.__module__
+        if not is_other and not isinstance(value, list):
+            yield value
+
+
 class _Search:
     def __init__(
         self,
@@ -196,19 +255,22 @@ class _Search:
         self.state = None if state is None else os.fspath(state)
         self.outcomes: dict[str, bool] = {}
         self.known: set[str] = set()  # of the state file
-        self.identity = self._identity()
+        self.identity = "" if self.state is None else self._identity()
         self._load()
 
     def _identity(self) -> str:
-        digest = hashlib.sha256(_core.dtype_name(self.to).encode())
-        with open(self.model, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        tolerances = (self.checks.rtol, self.checks.atol, self.checks.cosine, self.checks.seed, self.metric is None, self.checks.ranges)
-        digest.update(repr((self.always, sorted(self.options.items()), tolerances)).encode())
-        for inputs in self.reference.inputs:
-            for name, value in sorted(inputs.items()):
-                digest.update(name.encode() + (value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()))
+        import onnx
+
+        tolerances = (self.checks.rtol, self.checks.atol, self.checks.cosine, self.checks.seed, self.checks.ranges)
+        settings = (_core.__version__, _core.dtype_name(self.to), self.always, sorted(self.options.items()), tolerances)
+        inputs = [[(name, _described(value)) for name, value in sorted(each.items())] for each in self.reference.inputs]
+        digest = hashlib.sha256(repr((settings, _described(self.metric), inputs)).encode())
+        data = external_files(onnx.load(self.model, load_external_data=False))
+        for path in (self.model, *(os.path.join(os.path.dirname(self.model), name) for name in data)):
+            digest.update(os.path.getsize(path).to_bytes(8, "little"))
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
         return digest.hexdigest()
 
     def _load(self) -> None:
@@ -222,7 +284,8 @@ class _Search:
             raise CastError(f"{self.state}: it is no state of a search; remove it", code="parse") from problem
         if search != self.identity:
             raise CastError(
-                f"{self.state}: it is of another search: another model, type, input or tolerance; remove it"
+                f"{self.state}: it is of another search: another model, type, option, input, tolerance, metric or "
+                "version of tensorcast; remove it"
             )
         self.outcomes = {str(key): outcome is True for key, outcome in outcomes.items()}
         self.known = set(self.outcomes)
