@@ -123,7 +123,7 @@ typedef struct tc_cast_options {
   int32_t invalid;      /* 0 default, 1 error */
   int32_t fnuz_inf;     /* 0 spec, 1 flt_max */
   int32_t float_string; /* 0 plain, 1 shortest, 2 g8 */
-  int32_t threads;      /* 0 = all cores; 1: the calling thread alone */
+  int32_t threads;      /* 0 = all cores; 1: the calling thread alone; below 0: an error */
   double scale;         /* 1.0; finite, and not 0, which is the scale of a struct without its defaults */
   tc_executor executor; /* NULL: the library's own threads; not used if threads is 1 */
   void* executor_data;  /* handed to executor */
@@ -181,7 +181,8 @@ TC_API tc_status tc_run_prepared(const tc_prepared_cast* prepared, const void* s
 
 /* Converts arrays whose elements are any distance apart, in blocks.
    Sizes    shape and strides have `rank` entries. Strides are bytes, of any sign; NULL: C order, packed. Types under 8
-            bits are packed in C order: their strides are NULL. src and dst point at the element of indices 0.
+            bits are packed in C order: their strides are NULL, and others an error; C has no codes of a byte each. src
+            and dst point at the element of indices 0.
    Overlap  src and dst are disjoint, though they may take turns in one range of memory, or have the same address and
             strides with elements of dst no wider. The elements of dst are disjoint.
    Errors   as tc_cast; elements are counted in C order of the indices. */

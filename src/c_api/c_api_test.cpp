@@ -107,6 +107,43 @@ TEST(CApi, StatusAndWordsOfEveryRefusal) {
   EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
 }
 
+// Also by calls that start no threads.
+TEST(CApi, ThreadsBelowZeroAreRefusedByEveryCall) {
+  const float source[1] = {1.0f}, scale[1] = {2.0f};
+  const int64_t shape[1] = {1}, strides[1] = {4}, offsets[2] = {0, 1};
+  uint8_t target[8];
+  char* text = nullptr;
+  int64_t* ends = nullptr;
+  tc_prepared_cast prepared = TC_PREPARED_CAST_INIT;
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.threads = -1;
+  const auto is_refused = [](tc_status status) {
+    EXPECT_EQ(status, TC_INVALID_ARGUMENT);
+    EXPECT_STREQ(tc_last_error_message(), "threads is 0 (all cores) or more, not -1");
+  };
+  is_refused(tc_cast(source, TC_FLOAT32, target, TC_UINT8, 1, &options));
+  is_refused(tc_cast_strided(source, TC_FLOAT32, strides, target, TC_UINT8, nullptr, shape, 1, &options));
+  is_refused(tc_cast_scaled(source, TC_FLOAT32, nullptr, target, TC_UINT8, nullptr, scale, TC_FLOAT32, nullptr, shape,
+                            1, &options));
+  is_refused(tc_cast_from_strings("7", offsets, target, TC_UINT8, 1, &options));
+  is_refused(tc_cast_to_strings(source, TC_FLOAT32, 1, &text, &ends, &options));
+  is_refused(tc_prepare_cast(TC_FLOAT32, TC_UINT8, &options, &prepared));
+}
+
+TEST(CApi, PackedElementsHaveNoStrides) {
+  const unsigned char codes[8] = {1, 2, 3, 4, 5, 6, 7, 0};
+  float numbers[8] = {};
+  unsigned char back[8] = {};
+  const int64_t shape[1] = {8}, of_codes[1] = {1}, of_floats[1] = {4};
+  EXPECT_EQ(tc_cast_strided(codes, TC_INT4, of_codes, numbers, TC_FLOAT32, of_floats, shape, 1, nullptr),
+            TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_hint(), "leave the strides out: packed elements are in C order");
+  EXPECT_EQ(tc_cast_strided(numbers, TC_FLOAT32, of_floats, back, TC_INT4, of_codes, shape, 1, nullptr),
+            TC_INVALID_ARGUMENT);
+  ASSERT_EQ(tc_cast_strided(codes, TC_INT4, nullptr, numbers, TC_FLOAT32, of_floats, shape, 1, nullptr), TC_OK);
+  EXPECT_EQ(numbers[2], 2.0f) << "the low bits of the second byte";
+}
+
 TEST(CApi, StringsThereAndBack) {
   const char text[] = "1.5abc-7";
   const int64_t good[] = {0, 3};

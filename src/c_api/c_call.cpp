@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "cast/conversion.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "options/cast_options.hpp"
@@ -76,6 +77,7 @@ Result<tc_cast_options> read_options(const tc_cast_options* options) {
     return invalid("tc_cast_options.scale is 0, which would make every number 0",
                    "start with TC_CAST_OPTIONS_INIT or tc_cast_options_init(), which set the defaults");
   }
+  TRY(check_execution({.threads = read.threads}));  // also of calls that start no threads
   return read;
 }
 
