@@ -104,7 +104,7 @@ typedef void (*tc_task)(void* work, size_t index);
 
 /* A pool of threads of the caller: runs task(work, 0) ... task(work, count - 1), each once, in any order, on any
    threads, and returns when all have returned. Several threads may call it at once. If a task is left out, the call
-   that needed the pool fails with TC_INTERNAL. */
+   that needed the pool fails with TC_INTERNAL, as any call does whose callback throws an exception of C++. */
 typedef void (*tc_executor)(void* executor_data, size_t count, tc_task task, void* work);
 
 /* Structs grow at their end. What a library reads beyond the end of an older caller's struct are the defaults. A newer

@@ -7,8 +7,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
+
+#include "dtype/platform.hpp"
+
+#if defined(__GLIBC__)
+#include <pthread.h>
+#endif
 
 namespace {
 
@@ -106,6 +114,39 @@ TEST(CApi, StatusAndWordsOfEveryRefusal) {
   options.struct_size = 8;
   EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
 }
+
+#if TENSORCAST_HAS_EXCEPTIONS && TENSORCAST_HAS_THREADS
+tc_status cast_by(tc_executor executor) {
+  static std::vector<double> source(std::size_t{1} << 20);
+  static std::vector<float> target(source.size());
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.executor = executor;
+  return tc_cast(source.data(), TC_FLOAT64, target.data(), TC_FLOAT32, source.size(), &options);
+}
+
+TEST(CApi, NothingThatAPoolThrowsPasses) {
+  EXPECT_EQ(cast_by([](void*, size_t, tc_task, void*) { throw std::runtime_error("the pool is closed"); }),
+            TC_INTERNAL);
+  EXPECT_STREQ(tc_last_error(), "the pool is closed");
+  EXPECT_EQ(cast_by([](void*, size_t, tc_task, void*) { throw 7; }), TC_INTERNAL);
+  EXPECT_STREQ(tc_last_error(), "a callback threw what is no std::exception");
+}
+
+#if defined(__GLIBC__)
+TEST(CApi, APoolMayEndItsThread) {
+  pthread_t thread;
+  bool returned = false;
+  const auto body = [](void* returned_of_thread) -> void* {
+    cast_by([](void*, size_t, tc_task, void*) { pthread_exit(nullptr); });
+    *static_cast<bool*>(returned_of_thread) = true;
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, nullptr, body, &returned), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  EXPECT_FALSE(returned);
+}
+#endif
+#endif
 
 // Also by calls that start no threads.
 TEST(CApi, ThreadsBelowZeroAreRefusedByEveryCall) {

@@ -52,6 +52,12 @@ tc_status status_of(const Result<void>& outcome) noexcept {
   return last.status;
 }
 
+tc_status status_of_unknown() noexcept {
+  return status_of(guarded([]() -> Result<void> {
+    return Error{.code = ErrorCode::internal, .message = "a callback threw what is no std::exception"};
+  }));
+}
+
 Result<void> check_size(std::size_t size, std::size_t first_size, const char* name) {
   if (size >= first_size && size <= largest_struct) return {};
   return invalid(formatted("{}.struct_size is {}, expected {} to {}", name, size, first_size, largest_struct),

@@ -10,6 +10,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/platform.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
@@ -20,16 +21,46 @@
 #include "tensorcast/version.hpp"
 #include "tensorcast/view.hpp"
 
+#if TENSORCAST_HAS_EXCEPTIONS && defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
+
 namespace tensorcast::c_api {
 
 // Keeps the error for tc_last_error() and returns its status.
 tc_status status_of(const Result<void>& outcome) noexcept;
 
-// Runs a call that returns Result<void> and may throw: only its status crosses the C interface.
+// Keeps the error of a callback that threw what is no std::exception.
+tc_status status_of_unknown() noexcept;
+
+#if TENSORCAST_HAS_EXCEPTIONS
+#if defined(__GLIBCXX__)
+using ForcedUnwind = abi::__forced_unwind;  // pthread_exit(), which must not be caught
+#else
+struct ForcedUnwind {};  // catch (...) does not catch it
+#endif
+
+// Runs a call that returns Result<void> and may throw: only its status crosses the C interface. If a callback ends its
+// thread, its frames are left as they are in C++.
+template <class Call>
+tc_status run(Call&& call) {
+  try {
+    return status_of(guarded(std::forward<Call>(call)));
+  } catch (const ForcedUnwind&) {
+    throw;
+  } catch (...) {
+    return status_of_unknown();
+  }
+}
+
+#else
+
 template <class Call>
 tc_status run(Call&& call) noexcept {
   return status_of(guarded(std::forward<Call>(call)));
 }
+
+#endif
 
 using tensorcast::invalid;
 
