@@ -25,7 +25,8 @@ typedef struct tc_source {
   { sizeof(tc_source), NULL, 0, NULL }
 
 /* A request is filled by setters, each of which copies what it is given, and used any number of times. Setters fail
-   with TC_INVALID_ARGUMENT for null pointers and values that do not exist, TC_INTERNAL without memory. */
+   with TC_INVALID_ARGUMENT for null pointers and values that do not exist, as a scheme or a format, TC_INTERNAL without
+   memory; the request is then unchanged. tc_convert() checks patterns, and values that do not go together. */
 typedef struct tc_convert_request tc_convert_request;
 
 TC_API tc_convert_request* tc_convert_request_new(void);          /* NULL without memory */
