@@ -129,10 +129,13 @@ typedef struct tc_cast_options {
   void* executor_data;  /* handed to executor */
   uint64_t seed;        /* of stochastic rounding, and of no other */
   int32_t inexact;      /* numbers whose value would change: 0 auto, 1 error */
+  uint64_t first_element; /* the place in its tensor, in C order, of the first element that is given, on which
+                             stochastic rounding depends; of tc_cast, _with_report, _strided, _scaled and _from_strings:
+                             others refuse another than 0 */
 } tc_cast_options;
 
 #define TC_CAST_OPTIONS_INIT \
-  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL, 0, 0 }
+  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL, 0, 0, 0 }
 
 /* Sets struct_size and the defaults: those that the comments above name, else 0. `options` is not NULL.
    tc_cast_options_init() is a macro that passes the size of the struct in the caller's header, so that the library

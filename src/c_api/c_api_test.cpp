@@ -7,16 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "dtype/platform.hpp"
-
-#if defined(__GLIBC__)
-#include <pthread.h>
-#endif
 
 namespace {
 
@@ -115,60 +108,18 @@ TEST(CApi, StatusAndWordsOfEveryRefusal) {
   EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
 }
 
-#if TENSORCAST_HAS_EXCEPTIONS && TENSORCAST_HAS_THREADS
-tc_status cast_by(tc_executor executor) {
-  static std::vector<double> source(std::size_t{1} << 20);
-  static std::vector<float> target(source.size());
-  tc_cast_options options = TC_CAST_OPTIONS_INIT;
-  options.executor = executor;
-  return tc_cast(source.data(), TC_FLOAT64, target.data(), TC_FLOAT32, source.size(), &options);
-}
-
-TEST(CApi, NothingThatAPoolThrowsPasses) {
-  EXPECT_EQ(cast_by([](void*, size_t, tc_task, void*) { throw std::runtime_error("the pool is closed"); }),
-            TC_INTERNAL);
-  EXPECT_STREQ(tc_last_error(), "the pool is closed");
-  EXPECT_EQ(cast_by([](void*, size_t, tc_task, void*) { throw 7; }), TC_INTERNAL);
-  EXPECT_STREQ(tc_last_error(), "a callback threw what is no std::exception");
-}
-
-#if defined(__GLIBC__)
-TEST(CApi, APoolMayEndItsThread) {
-  pthread_t thread;
-  bool returned = false;
-  const auto body = [](void* returned_of_thread) -> void* {
-    cast_by([](void*, size_t, tc_task, void*) { pthread_exit(nullptr); });
-    *static_cast<bool*>(returned_of_thread) = true;
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, nullptr, body, &returned), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
-  EXPECT_FALSE(returned);
-}
-#endif
-#endif
-
-// Also by calls that start no threads.
-TEST(CApi, ThreadsBelowZeroAreRefusedByEveryCall) {
-  const float source[1] = {1.0f}, scale[1] = {2.0f};
-  const int64_t shape[1] = {1}, strides[1] = {4}, offsets[2] = {0, 1};
-  uint8_t target[8];
-  char* text = nullptr;
-  int64_t* ends = nullptr;
-  tc_prepared_cast prepared = TC_PREPARED_CAST_INIT;
-  tc_cast_options options = TC_CAST_OPTIONS_INIT;
-  options.threads = -1;
-  const auto is_refused = [](tc_status status) {
-    EXPECT_EQ(status, TC_INVALID_ARGUMENT);
-    EXPECT_STREQ(tc_last_error_message(), "threads is 0 (all cores) or more, not -1");
-  };
-  is_refused(tc_cast(source, TC_FLOAT32, target, TC_UINT8, 1, &options));
-  is_refused(tc_cast_strided(source, TC_FLOAT32, strides, target, TC_UINT8, nullptr, shape, 1, &options));
-  is_refused(tc_cast_scaled(source, TC_FLOAT32, nullptr, target, TC_UINT8, nullptr, scale, TC_FLOAT32, nullptr, shape,
-                            1, &options));
-  is_refused(tc_cast_from_strings("7", offsets, target, TC_UINT8, 1, &options));
-  is_refused(tc_cast_to_strings(source, TC_FLOAT32, 1, &text, &ends, &options));
-  is_refused(tc_prepare_cast(TC_FLOAT32, TC_UINT8, &options, &prepared));
+TEST(CApi, HintsNameWhatCHas) {
+  float numbers[32] = {std::numeric_limits<float>::infinity()};
+  const int64_t shape[2] = {1, 32};
+  const tc_array weight{numbers, shape, 2, TC_FLOAT32};
+  tc_quantized* quantized = nullptr;
+  EXPECT_EQ(tc_quantize(&weight, "mxfp8", nullptr, &quantized), TC_OUT_OF_RANGE);
+  EXPECT_STREQ(tc_last_error_hint(), "set `allows_nonfinite` to 1 to quantize it as the recipe's tool does");
+  EXPECT_NE(std::string(tc_last_error()).find("`allows_nonfinite`"), std::string::npos);
+  EXPECT_EQ(tc_cast(numbers, TC_FLOAT32, numbers, TC_STRING, 1, nullptr), TC_UNSUPPORTED);
+  EXPECT_STREQ(tc_last_error_hint(), "use tc_cast_to_strings()");
+  EXPECT_EQ(tc_cast(numbers, TC_STRING, numbers, TC_FLOAT32, 1, nullptr), TC_UNSUPPORTED);
+  EXPECT_STREQ(tc_last_error_hint(), "use tc_cast_from_strings()");
 }
 
 TEST(CApi, PackedElementsHaveNoStrides) {

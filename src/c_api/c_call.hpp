@@ -80,7 +80,8 @@ struct Growth;
 template <>
 struct Growth<tc_cast_options> {
   static constexpr const char* name = "tc_cast_options";
-  static constexpr std::array sizes = {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed)};
+  static constexpr std::array sizes = {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed),
+                                       offsetof(tc_cast_options, first_element)};
 };
 template <>
 struct Growth<tc_promote_options> {
@@ -176,8 +177,11 @@ template <class Struct>
   return read;
 }
 
-// The defaults if `options` is null.
+// The defaults if `options` is null. Errors: invalid_argument: as read_struct(), a scale of 0, threads below 0, and
+// first_element, which is of calls that cannot know the places of their elements.
 [[nodiscard]] Result<tc_cast_options> read_options(const tc_cast_options* options);
+// The same of such a call: first_element may be any.
+[[nodiscard]] Result<tc_cast_options> read_placed_options(const tc_cast_options* options);
 // Does not check the values: the functions of the C++ interface do.
 [[nodiscard]] CastOptions options_of(const tc_cast_options& options);
 
@@ -186,15 +190,21 @@ class CallersPool final : public Executor {
  public:
   CallersPool() = default;
   explicit CallersPool(const tc_cast_options& options)
-      : run_(options.executor), data_(options.executor_data), threads_(options.threads) {}
+      : run_(options.executor),
+        data_(options.executor_data),
+        threads_(options.threads),
+        first_element_(options.first_element) {}
 
   void run(std::size_t count, const Task& task) override;
-  [[nodiscard]] Execution execution() { return {.threads = threads_, .executor = run_ == nullptr ? nullptr : this}; }
+  [[nodiscard]] Execution execution() {
+    return {.threads = threads_, .executor = run_ == nullptr ? nullptr : this, .first_element = first_element_};
+  }
 
  private:
   tc_executor run_ = nullptr;
   void* data_ = nullptr;
   int threads_ = 0;
+  std::uint64_t first_element_ = 0;
 };
 
 inline constexpr std::size_t most_dimensions = 1024;

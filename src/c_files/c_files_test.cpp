@@ -192,6 +192,9 @@ TEST_F(CFiles, SettersRefuseWhatDoesNotExist) {
   options.out_of_range = 99;
   EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
   options.out_of_range = TC_RANGE_ERROR;
+  options.first_element = 1;
+  EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
+  options.first_element = 0;
   options.threads = -1;
   EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
   EXPECT_EQ(tc_convert_request_set_scheme(request_, "nope", nullptr, nullptr), TC_INVALID_ARGUMENT);
