@@ -238,8 +238,9 @@ tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits
 
 tc_status tc_convert_request_set_search(tc_convert_request* request, int32_t clip, const char* importance) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    changed.request.clip = TRY(clip_of(clip));
+    const tensorcast::Clip searched = TRY(clip_of(clip));
     changed.request.importance = importance == nullptr ? "" : importance;
+    changed.request.clip = searched;
     return {};
   });
 }
