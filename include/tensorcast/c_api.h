@@ -104,7 +104,7 @@ typedef void (*tc_task)(void* work, size_t index);
 
 /* A pool of threads of the caller: runs task(work, 0) ... task(work, count - 1), each once, in any order, on any
    threads, and returns when all have returned. Several threads may call it at once. If a task is left out, the call
-   that needed the pool fails with TC_INTERNAL. */
+   that needed the pool fails with TC_INTERNAL, as any call does whose callback throws an exception of C++. */
 typedef void (*tc_executor)(void* executor_data, size_t count, tc_task task, void* work);
 
 /* Structs grow at their end. What a library reads beyond the end of an older caller's struct are the defaults. A newer
@@ -123,16 +123,19 @@ typedef struct tc_cast_options {
   int32_t invalid;      /* 0 default, 1 error */
   int32_t fnuz_inf;     /* 0 spec, 1 flt_max */
   int32_t float_string; /* 0 plain, 1 shortest, 2 g8 */
-  int32_t threads;      /* 0 = all cores; 1: the calling thread alone */
+  int32_t threads;      /* 0 = all cores; 1: the calling thread alone; below 0: an error */
   double scale;         /* 1.0; finite, and not 0, which is the scale of a struct without its defaults */
   tc_executor executor; /* NULL: the library's own threads; not used if threads is 1 */
   void* executor_data;  /* handed to executor */
   uint64_t seed;        /* of stochastic rounding, and of no other */
   int32_t inexact;      /* numbers whose value would change: 0 auto, 1 error */
+  uint64_t first_element; /* the place in its tensor, in C order, of the first element that is given, on which
+                             stochastic rounding depends; of tc_cast, _with_report, _strided, _scaled and _from_strings:
+                             others refuse another than 0 */
 } tc_cast_options;
 
 #define TC_CAST_OPTIONS_INIT \
-  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL, 0, 0 }
+  { sizeof(tc_cast_options), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1.0, NULL, NULL, 0, 0, 0 }
 
 /* Sets struct_size and the defaults: those that the comments above name, else 0. `options` is not NULL.
    tc_cast_options_init() is a macro that passes the size of the struct in the caller's header, so that the library
@@ -181,7 +184,8 @@ TC_API tc_status tc_run_prepared(const tc_prepared_cast* prepared, const void* s
 
 /* Converts arrays whose elements are any distance apart, in blocks.
    Sizes    shape and strides have `rank` entries. Strides are bytes, of any sign; NULL: C order, packed. Types under 8
-            bits are packed in C order: their strides are NULL. src and dst point at the element of indices 0.
+            bits are packed in C order: their strides are NULL, and others an error; C has no codes of a byte each. src
+            and dst point at the element of indices 0.
    Overlap  src and dst are disjoint, though they may take turns in one range of memory, or have the same address and
             strides with elements of dst no wider. The elements of dst are disjoint.
    Errors   as tc_cast; elements are counted in C order of the indices. */

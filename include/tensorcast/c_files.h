@@ -25,7 +25,8 @@ typedef struct tc_source {
   { sizeof(tc_source), NULL, 0, NULL }
 
 /* A request is filled by setters, each of which copies what it is given, and used any number of times. Setters fail
-   with TC_INVALID_ARGUMENT for null pointers and values that do not exist, TC_INTERNAL without memory. */
+   with TC_INVALID_ARGUMENT for null pointers and values that do not exist, as a scheme or a format, TC_INTERNAL without
+   memory; the request is then unchanged. tc_convert() checks patterns, and values that do not go together. */
 typedef struct tc_convert_request tc_convert_request;
 
 TC_API tc_convert_request* tc_convert_request_new(void);          /* NULL without memory */
@@ -181,7 +182,7 @@ TC_API tc_status tc_file_tensor(const tc_file* file, size_t index, tc_tensor_inf
    and `count` count.
    Sizes    dst has room for dst_bytes; tc_storage_bytes(to, count) are written. `first` is a multiple of 8 for stored
             types under 8 bits.
-   Options  NULL means the defaults.
+   Options  NULL means the defaults. With TC_UNDEFINED they are at their defaults, but for threads and executor.
    Errors   TC_IO, TC_PARSE, TC_UNSUPPORTED; TC_INVALID_ARGUMENT: a short buffer, elements that the tensor does not
             have, strings that are read in parts or as they are stored; as tc_cast. */
 TC_API tc_status tc_file_read(tc_file* file, size_t index, uint64_t first, uint64_t count, void* dst, size_t dst_bytes,

@@ -24,12 +24,18 @@ bool StridedArray::is_dense() const noexcept {
 
 namespace {
 
+// The engine has no strides of packed elements. NumPy has some of every array.
+Shape strides_of(const StridedArray& array) {
+  const bool is_packed = bit_width(array.dtype) < 8 && !array.one_per_byte;
+  return is_packed && array.is_dense() ? Shape() : Shape(array.strides);
+}
+
 StridedView view_of(const StridedArray& array) {
-  return {array.dtype, array.shape, array.strides, array.data, array.one_per_byte, array.swapped};
+  return {array.dtype, array.shape, strides_of(array), array.data, array.one_per_byte, array.swapped};
 }
 
 MutableStridedView target_of(const StridedArray& array) {
-  return {array.dtype, array.shape, array.strides, array.data, array.one_per_byte, array.swapped};
+  return {array.dtype, array.shape, strides_of(array), array.data, array.one_per_byte, array.swapped};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "c_api/c_call.hpp"
 #include "cast/conversion.hpp"
+#include "cast/parse_strings.hpp"
 #include "dtype/platform.hpp"
 #include "dtype/try.hpp"
 #include "options/promote_options.hpp"
@@ -60,11 +61,12 @@ Result<void> cast_as(const tensorcast::Conversion& conversion, const tensorcast:
                          report);
 }
 
-Result<void> cast_checked(const tensorcast::Conversion& conversion, const tc_cast_options* options,
+Result<void> cast_checked(tensorcast::Conversion conversion, const tc_cast_options* options,
                           tensorcast::CastReport* report = nullptr) {
   if (options == nullptr) return cast_as(conversion, {}, {}, report);
-  const tc_cast_options read = TRY(read_options(options));
+  const tc_cast_options read = TRY(read_placed_options(options));
   CallersPool pool(read);
+  conversion.first = read.first_element;
   return cast_as(conversion, options_of(read), pool.execution(), report);
 }
 
@@ -162,7 +164,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     if (count >= PTRDIFF_MAX / sizeof(int64_t)) return invalid("no memory has so many offsets");
     TRY(tensorcast::check_numeric(DType::float32, target));
     if (count > 0 && data == nullptr && offsets[count] != offsets[0]) return invalid("a buffer is null");
-    const tc_cast_options read = TRY(read_options(options));
+    const tc_cast_options read = TRY(read_placed_options(options));
     const int64_t no_offsets[1] = {0};
     const std::span<const int64_t> all_offsets = count > 0 ? std::span(offsets, count + 1) : std::span(no_offsets, 1);
     // Ends come from the caller's offsets; cast_from_strings() checks that they ascend from zero or above.
@@ -172,7 +174,7 @@ tc_status tc_cast_from_strings(const char* data, const int64_t* offsets, void* d
     const int64_t shape[1] = {static_cast<int64_t>(count)};
     const tensorcast::MutableTensorView view{
         target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}};
-    return tensorcast::cast_from_strings({text, all_offsets}, view, options_of(read));
+    return tensorcast::parse_strings({text, all_offsets}, view, options_of(read), read.first_element);
   });
 }
 
@@ -222,7 +224,7 @@ tc_status tc_cast_strided(const void* src, tc_dtype from, const int64_t* src_str
                           const tc_cast_options* options) {
   return run([&]() -> Result<void> {
     const StridedArguments arrays = TRY(strided_arguments(src, from, src_strides, dst, to, dst_strides, shape, rank));
-    const tc_cast_options read = TRY(read_options(options));
+    const tc_cast_options read = TRY(read_placed_options(options));
     CallersPool pool(read);
     return tensorcast::cast_strided(arrays.source, arrays.target, options_of(read), pool.execution());
   });
@@ -236,7 +238,7 @@ tc_status tc_cast_scaled(const void* src, tc_dtype from, const int64_t* src_stri
     const StridedArguments arrays = TRY(strided_arguments(src, from, src_strides, dst, to, dst_strides, shape, rank));
     const tensorcast::StridedView factors{static_cast<DType>(scale_type), arrays.source.shape,
                                           strides_of(scale_strides, rank), static_cast<const std::byte*>(scales)};
-    const tc_cast_options read = TRY(read_options(options));
+    const tc_cast_options read = TRY(read_placed_options(options));
     CallersPool pool(read);
     return tensorcast::cast_scaled(arrays.source, arrays.target, factors, options_of(read), pool.execution());
   });

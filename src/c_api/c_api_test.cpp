@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -105,6 +106,34 @@ TEST(CApi, StatusAndWordsOfEveryRefusal) {
   tc_cast_options_init(&options);
   options.struct_size = 8;
   EXPECT_EQ(tc_cast(source, 1, target, 2, 2, &options), TC_INVALID_ARGUMENT);
+}
+
+TEST(CApi, HintsNameWhatCHas) {
+  float numbers[32] = {std::numeric_limits<float>::infinity()};
+  const int64_t shape[2] = {1, 32};
+  const tc_array weight{numbers, shape, 2, TC_FLOAT32};
+  tc_quantized* quantized = nullptr;
+  EXPECT_EQ(tc_quantize(&weight, "mxfp8", nullptr, &quantized), TC_OUT_OF_RANGE);
+  EXPECT_STREQ(tc_last_error_hint(), "set `allows_nonfinite` to 1 to quantize it as the recipe's tool does");
+  EXPECT_NE(std::string(tc_last_error()).find("`allows_nonfinite`"), std::string::npos);
+  EXPECT_EQ(tc_cast(numbers, TC_FLOAT32, numbers, TC_STRING, 1, nullptr), TC_UNSUPPORTED);
+  EXPECT_STREQ(tc_last_error_hint(), "use tc_cast_to_strings()");
+  EXPECT_EQ(tc_cast(numbers, TC_STRING, numbers, TC_FLOAT32, 1, nullptr), TC_UNSUPPORTED);
+  EXPECT_STREQ(tc_last_error_hint(), "use tc_cast_from_strings()");
+}
+
+TEST(CApi, PackedElementsHaveNoStrides) {
+  const unsigned char codes[8] = {1, 2, 3, 4, 5, 6, 7, 0};
+  float numbers[8] = {};
+  unsigned char back[8] = {};
+  const int64_t shape[1] = {8}, of_codes[1] = {1}, of_floats[1] = {4};
+  EXPECT_EQ(tc_cast_strided(codes, TC_INT4, of_codes, numbers, TC_FLOAT32, of_floats, shape, 1, nullptr),
+            TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_hint(), "leave the strides out: packed elements are in C order");
+  EXPECT_EQ(tc_cast_strided(numbers, TC_FLOAT32, of_floats, back, TC_INT4, of_codes, shape, 1, nullptr),
+            TC_INVALID_ARGUMENT);
+  ASSERT_EQ(tc_cast_strided(codes, TC_INT4, nullptr, numbers, TC_FLOAT32, of_floats, shape, 1, nullptr), TC_OK);
+  EXPECT_EQ(numbers[2], 2.0f) << "the low bits of the second byte";
 }
 
 TEST(CApi, StringsThereAndBack) {

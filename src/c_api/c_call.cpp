@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
+#include "cast/conversion.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/try.hpp"
 #include "options/cast_options.hpp"
@@ -21,6 +24,19 @@ struct LastError {
 };
 
 thread_local LastError last;
+
+// Hints name functions and fields of C++. Replaces those that C has by another name.
+void say_in_c(std::string& hint) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"set `nonfinite` to tool", "set `allows_nonfinite` to 1"},
+      {"use cast_from_strings", "use tc_cast_from_strings()"},
+      {"use cast_to_strings", "use tc_cast_to_strings()"},
+      {"call quantize()", "call tc_quantize()"},
+      {"give the strings as a StringBuffer", "arrays of C have numbers"}};
+  for (const auto& [theirs, ours] : words) {
+    if (const std::size_t at = hint.find(theirs); at != std::string::npos) hint.replace(at, theirs.size(), ours);
+  }
+}
 
 tc_cast_options default_cast_options() {
   tc_cast_options result = {};
@@ -42,7 +58,8 @@ tc_status status_of(const Result<void>& outcome) noexcept {
   last.status = static_cast<tc_status>(outcome.error().code);
   const Result<void> kept = guarded([&]() -> Result<void> {
     last.error = outcome.error();
-    last.text = outcome.error().describe();
+    say_in_c(last.error.hint);
+    last.text = last.error.describe();
     return {};
   });
   if (!kept) {  // no memory for the message
@@ -50,6 +67,12 @@ tc_status status_of(const Result<void>& outcome) noexcept {
     last.text.clear();
   }
   return last.status;
+}
+
+tc_status status_of_unknown() noexcept {
+  return status_of(guarded([]() -> Result<void> {
+    return Error{.code = ErrorCode::internal, .message = "a callback threw what is no std::exception"};
+  }));
 }
 
 Result<void> check_size(std::size_t size, std::size_t first_size, const char* name) {
@@ -73,12 +96,20 @@ Result<TensorView> view_of(const tc_array& array) {
 }
 
 Result<tc_cast_options> read_options(const tc_cast_options* options) {
+  const tc_cast_options read = TRY(read_placed_options(options));
+  if (read.first_element == 0) return read;
+  return invalid(formatted("tc_cast_options.first_element is {}, and this function takes none", read.first_element),
+                 "leave it 0: the function knows the places of the elements, or none is rounded by chance");
+}
+
+Result<tc_cast_options> read_placed_options(const tc_cast_options* options) {
   if (options == nullptr) return default_cast_options();
   const tc_cast_options read = TRY(read_struct(default_cast_options(), options));
   if (read.scale == 0) {
     return invalid("tc_cast_options.scale is 0, which would make every number 0",
                    "start with TC_CAST_OPTIONS_INIT or tc_cast_options_init(), which set the defaults");
   }
+  TRY(check_execution({.threads = read.threads}));  // also of calls that start no threads
   return read;
 }
 

@@ -10,6 +10,7 @@
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/guarded.hpp"
+#include "dtype/platform.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/block.hpp"
 #include "tensorcast/c_api.h"
@@ -20,16 +21,46 @@
 #include "tensorcast/version.hpp"
 #include "tensorcast/view.hpp"
 
+#if TENSORCAST_HAS_EXCEPTIONS && defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
+
 namespace tensorcast::c_api {
 
 // Keeps the error for tc_last_error() and returns its status.
 tc_status status_of(const Result<void>& outcome) noexcept;
 
-// Runs a call that returns Result<void> and may throw: only its status crosses the C interface.
+// Keeps the error of a callback that threw what is no std::exception.
+tc_status status_of_unknown() noexcept;
+
+#if TENSORCAST_HAS_EXCEPTIONS
+#if defined(__GLIBCXX__)
+using ForcedUnwind = abi::__forced_unwind;  // pthread_exit(), which must not be caught
+#else
+struct ForcedUnwind {};  // catch (...) does not catch it
+#endif
+
+// Runs a call that returns Result<void> and may throw: only its status crosses the C interface. If a callback ends its
+// thread, its frames are left as they are in C++.
+template <class Call>
+tc_status run(Call&& call) {
+  try {
+    return status_of(guarded(std::forward<Call>(call)));
+  } catch (const ForcedUnwind&) {
+    throw;
+  } catch (...) {
+    return status_of_unknown();
+  }
+}
+
+#else
+
 template <class Call>
 tc_status run(Call&& call) noexcept {
   return status_of(guarded(std::forward<Call>(call)));
 }
+
+#endif
 
 using tensorcast::invalid;
 
@@ -49,7 +80,8 @@ struct Growth;
 template <>
 struct Growth<tc_cast_options> {
   static constexpr const char* name = "tc_cast_options";
-  static constexpr std::array sizes = {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed)};
+  static constexpr std::array sizes = {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed),
+                                       offsetof(tc_cast_options, first_element)};
 };
 template <>
 struct Growth<tc_promote_options> {
@@ -145,8 +177,11 @@ template <class Struct>
   return read;
 }
 
-// The defaults if `options` is null.
+// The defaults if `options` is null. Errors: invalid_argument: as read_struct(), a scale of 0, threads below 0, and
+// first_element, which is of calls that cannot know the places of their elements.
 [[nodiscard]] Result<tc_cast_options> read_options(const tc_cast_options* options);
+// The same of such a call: first_element may be any.
+[[nodiscard]] Result<tc_cast_options> read_placed_options(const tc_cast_options* options);
 // Does not check the values: the functions of the C++ interface do.
 [[nodiscard]] CastOptions options_of(const tc_cast_options& options);
 
@@ -155,15 +190,21 @@ class CallersPool final : public Executor {
  public:
   CallersPool() = default;
   explicit CallersPool(const tc_cast_options& options)
-      : run_(options.executor), data_(options.executor_data), threads_(options.threads) {}
+      : run_(options.executor),
+        data_(options.executor_data),
+        threads_(options.threads),
+        first_element_(options.first_element) {}
 
   void run(std::size_t count, const Task& task) override;
-  [[nodiscard]] Execution execution() { return {.threads = threads_, .executor = run_ == nullptr ? nullptr : this}; }
+  [[nodiscard]] Execution execution() {
+    return {.threads = threads_, .executor = run_ == nullptr ? nullptr : this, .first_element = first_element_};
+  }
 
  private:
   tc_executor run_ = nullptr;
   void* data_ = nullptr;
   int threads_ = 0;
+  std::uint64_t first_element_ = 0;
 };
 
 inline constexpr std::size_t most_dimensions = 1024;

@@ -37,6 +37,7 @@ struct Guarded {
 TEST(Growth, LayoutsAreThoseOfTheFirstRelease) {
   EXPECT_EQ(offsetof(tc_cast_options, scale), 48u);
   EXPECT_EQ(offsetof(tc_cast_options, executor), first_cast_options);
+  EXPECT_EQ(offsetof(tc_cast_options, first_element), 88u);
   EXPECT_EQ(offsetof(tc_promote_options, u64_integer_promotion_target), 16u);
 }
 
@@ -67,6 +68,7 @@ TEST(Growth, InitializersAreTheDefaults) {
   EXPECT_EQ(options.executor, set.executor);
   EXPECT_EQ(options.executor_data, set.executor_data);
   EXPECT_EQ(options.threads, set.threads);
+  EXPECT_EQ(options.first_element, set.first_element);
   tensorcast::options::for_each(tensorcast::options::cast_options, [&](const auto& option) {
     EXPECT_EQ(options.*option.c_member, set.*option.c_member) << option.name;
   });
@@ -203,6 +205,24 @@ TEST(Growth, AnOlderAndANewerStructAreRead) {
     EXPECT_EQ(cast_with(options, narrow), TC_OUT_OF_RANGE) << size;
     EXPECT_EQ(tc_last_error_element(), 1);
   }
+}
+
+// A struct of a caller whose header ends before first_element, and what lies behind it.
+TEST(Growth, AFieldBehindTheCallersStructIsNotRead) {
+  const std::vector<float> source(64, 1.03f);
+  std::vector<unsigned char> old(64), whole(64), later(64);
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.rounding = TC_ROUNDING_STOCHASTIC;
+  const auto cast = [&](std::vector<unsigned char>& narrow) {
+    return tc_cast(source.data(), TC_FLOAT32, narrow.data(), TC_FLOAT8_E4M3FN, 64, &options);
+  };
+  ASSERT_EQ(cast(whole), TC_OK);
+  options.first_element = 64;
+  ASSERT_EQ(cast(later), TC_OK);
+  options.struct_size = offsetof(tc_cast_options, first_element);
+  ASSERT_EQ(cast(old), TC_OK);
+  EXPECT_EQ(old, whole);
+  EXPECT_NE(later, whole);
 }
 
 TEST(Growth, UnknownFieldsThatAreSetAreRefused) {

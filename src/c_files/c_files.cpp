@@ -14,10 +14,13 @@
 
 #include "c_api/c_call.hpp"
 #include "c_files/callers_source.hpp"
+#include "codec/policy.hpp"
 #include "convert/convert_options.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/text_parts.hpp"
 #include "dtype/try.hpp"
+#include "quantized/layout/open_input.hpp"
+#include "quantized/rewrite/respelling.hpp"
 #include "tensorcast/file.hpp"
 
 struct tc_convert_request {
@@ -61,6 +64,23 @@ tc_status set_text(tc_convert_request* request, std::string ConvertRequest::*fie
     changed.request.*field = text;
     return {};
   });
+}
+
+// Errors: invalid_argument: a format that does not exist; "" is none.
+tc_status set_format(tc_convert_request* request, std::string ConvertRequest::*field, const char* format) {
+  return change(request, [&](tc_convert_request& changed) -> Result<void> {
+    if (format == nullptr) return invalid("a string is null");
+    if (*format != '\0') TRY(tensorcast::file_conversion::format_by_name(format));
+    changed.request.*field = format;
+    return {};
+  });
+}
+
+// NULL and "" are none. Errors: invalid_argument: a spelling that nothing is written in.
+Result<std::string> spelling_of(const char* spelling) {
+  std::string asked = spelling == nullptr ? "" : spelling;
+  if (!asked.empty()) TRY(tensorcast::quantized::writer_named(asked));
+  return asked;
 }
 
 tc_status add_pattern(tc_convert_request* request, std::vector<std::string> ConvertRequest::*list,
@@ -110,11 +130,11 @@ tc_status tc_convert_request_set_output(tc_convert_request* request, const char*
 }
 
 tc_status tc_convert_request_set_input_format(tc_convert_request* request, const char* format) {
-  return set_text(request, &ConvertRequest::input_format, format);
+  return set_format(request, &ConvertRequest::input_format, format);
 }
 
 tc_status tc_convert_request_set_output_format(tc_convert_request* request, const char* format) {
-  return set_text(request, &ConvertRequest::output_format, format);
+  return set_format(request, &ConvertRequest::output_format, format);
 }
 
 tc_status tc_convert_request_add_include(tc_convert_request* request, const char* pattern) {
@@ -135,6 +155,7 @@ tc_status tc_convert_request_set_to(tc_convert_request* request, tc_dtype to) {
 tc_status tc_convert_request_set_options(tc_convert_request* request, const tc_cast_options* options) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     const tc_cast_options read = TRY(read_options(options));
+    TRY(tensorcast::codec::check_values(options_of(read)));
     changed.request.options = options_of(read);
     changed.pool = CallersPool(read);
     return {};
@@ -200,20 +221,26 @@ tc_status tc_convert_request_set_flag(tc_convert_request* request, int32_t flag,
 tc_status tc_convert_request_set_budget(tc_convert_request* request, double bits, const char* candidates,
                                         const char* spelling) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    changed.request.budget = bits;
-    changed.request.candidates.clear();
+    ConvertRequest of_bits;
+    of_bits.budget = bits;
+    TRY(tensorcast::check_request(of_bits));
+    std::vector<std::string> listed;
     for (const std::string_view part : tensorcast::split(candidates == nullptr ? "" : candidates, ',')) {
-      changed.request.candidates.emplace_back(part);
+      TRY(tensorcast::parse_scheme_candidate(part));
+      listed.emplace_back(part);
     }
-    changed.request.spelling = spelling == nullptr ? "" : spelling;
+    changed.request.spelling = TRY(spelling_of(spelling));
+    changed.request.budget = bits;
+    changed.request.candidates = std::move(listed);
     return {};
   });
 }
 
 tc_status tc_convert_request_set_search(tc_convert_request* request, int32_t clip, const char* importance) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
-    changed.request.clip = TRY(clip_of(clip));
+    const tensorcast::Clip searched = TRY(clip_of(clip));
     changed.request.importance = importance == nullptr ? "" : importance;
+    changed.request.clip = searched;
     return {};
   });
 }
@@ -222,9 +249,13 @@ tc_status tc_convert_request_set_scheme(tc_convert_request* request, const char*
                                         const char* spelling) {
   return change(request, [&](tc_convert_request& changed) -> Result<void> {
     if (scheme == nullptr) return invalid("a string is null");
-    changed.request.scheme = scheme;
-    changed.request.recipe = recipe == nullptr ? "" : recipe;
-    changed.request.spelling = spelling == nullptr ? "" : spelling;
+    std::string name = scheme, of_scheme = recipe == nullptr ? "" : recipe;
+    if (!name.empty()) {
+      TRY(tensorcast::parse_scheme_candidate(of_scheme.empty() ? name : name + ":" + of_scheme));
+    }
+    changed.request.spelling = TRY(spelling_of(spelling));
+    changed.request.scheme = std::move(name);
+    changed.request.recipe = std::move(of_scheme);
     return {};
   });
 }

@@ -187,6 +187,37 @@ TEST_F(CFiles, MistakesAreErrors) {
   tc_convert_outcome_free(nullptr);
 }
 
+TEST_F(CFiles, SettersRefuseWhatDoesNotExist) {
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.out_of_range = 99;
+  EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
+  options.out_of_range = TC_RANGE_ERROR;
+  options.first_element = 1;
+  EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
+  options.first_element = 0;
+  options.threads = -1;
+  EXPECT_EQ(tc_convert_request_set_options(request_, &options), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_scheme(request_, "nope", nullptr, nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "there is no scheme \"nope\"");
+  EXPECT_EQ(tc_convert_request_set_scheme(request_, "mxfp8", "nope", nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "mxfp8 has no recipe \"nope\"");
+  EXPECT_EQ(tc_convert_request_set_scheme(request_, "mxfp8", "", "nope"), TC_INVALID_ARGUMENT);
+  EXPECT_STREQ(tc_last_error_message(), "\"nope\" is not a spelling that can be written");
+  for (const double bits : {std::numeric_limits<double>::quiet_NaN(), 0.5, 33.0, -4.0}) {
+    EXPECT_EQ(tc_convert_request_set_budget(request_, bits, nullptr, nullptr), TC_INVALID_ARGUMENT) << bits;
+  }
+  EXPECT_EQ(tc_convert_request_set_budget(request_, 4.5, "nvfp4,nope", nullptr), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_budget(request_, 4.5, nullptr, "nope"), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_input_format(request_, "zzz"), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert_request_set_output_format(request_, "zzz"), TC_INVALID_ARGUMENT);
+  EXPECT_EQ(tc_convert(request_, nullptr), TC_OK) << "none of these is set: " << tc_last_error();
+  EXPECT_EQ(tc_convert_request_set_scheme(request_, "mxfp8", "rceil", "compressed-tensors"), TC_OK) << tc_last_error();
+  EXPECT_EQ(tc_convert_request_set_scheme(request_, "q4_k", nullptr, "gguf"), TC_OK) << tc_last_error();
+  EXPECT_EQ(tc_convert_request_set_scheme(request_, "", nullptr, nullptr), TC_OK);
+  EXPECT_EQ(tc_convert_request_set_budget(request_, 0, "", ""), TC_OK);
+  EXPECT_EQ(tc_convert_request_set_input_format(request_, ""), TC_OK);
+}
+
 TEST_F(CFiles, ARequestWithoutPathsSaysSo) {
   ASSERT_EQ(tc_convert_request_set_output(request_, ""), TC_OK);
   EXPECT_EQ(tc_convert(request_, nullptr), TC_INVALID_ARGUMENT);

@@ -85,6 +85,13 @@ Result<const TensorSummary*> tensor_of(const tc_file* file, size_t index) {
   return invalid(formatted("the file has {} tensors, and so none of index {}", tensors.size(), index));
 }
 
+// Elements that are read as they are stored are not cast.
+Result<void> check_stored(const tc_cast_options& given) {
+  if (options_of(given) == tensorcast::CastOptions()) return {};
+  return invalid("options of a cast are given for elements that are read as they are stored",
+                 "name a type, or leave the options out");
+}
+
 // Copies stored elements, or bytes of a type without a number, in pieces.
 Result<void> read_stored(TensorFile& file, size_t index, uint64_t first, uint64_t count, unsigned char* dst) {
   constexpr uint64_t piece = uint64_t{1} << 20;
@@ -184,6 +191,7 @@ tc_status tc_file_read(tc_file* file, size_t index, uint64_t first, uint64_t cou
     const TensorSummary& tensor = *TRY(tensor_of(file, index));
     const tc_cast_options given = TRY(read_options(options));
     const bool stored = to == TC_UNDEFINED;
+    if (stored) TRY(check_stored(given));
     const DType read = stored && tensor.dtype == DType::undefined ? DType::uint8
                        : stored                                   ? tensor.dtype
                                                                   : static_cast<DType>(to);
@@ -213,6 +221,7 @@ tc_status tc_file_read_slice(tc_file* file, size_t index, const uint64_t* begin,
     const tc_cast_options given = TRY(read_options(options));
     const std::vector<tensorcast::IndexRange> slice = TRY(callers_ranges(begin, end, ranges, tensor.shape.size()));
     if (to == TC_UNDEFINED) {
+      TRY(check_stored(given));
       const Tensor read = TRY(file->file.read_slice(index, slice));
       if (read.bytes().size() > dst_bytes) {
         return invalid(formatted("the part takes {} bytes, and the buffer has {}", read.bytes().size(), dst_bytes));

@@ -69,6 +69,29 @@ class CTensorFiles : public testing::Test {
   tc_file* file_ = nullptr;
 };
 
+TEST_F(CTensorFiles, OptionsThatAreOfNoUseAreRefused) {
+  write("options.safetensors");
+  ASSERT_EQ(tc_file_open(path_.c_str(), &file_), TC_OK) << tc_last_error();
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  float numbers[6] = {};
+  const auto is_read = [&](tc_dtype to) {
+    const tc_status whole = tc_file_read(file_, 0, 0, 6, numbers, sizeof numbers, to, &options);
+    EXPECT_EQ(tc_file_read_slice(file_, 0, nullptr, nullptr, 0, numbers, sizeof numbers, to, &options), whole);
+    return whole == TC_OK;
+  };
+  options.threads = 1;
+  EXPECT_TRUE(is_read(TC_UNDEFINED)) << tc_last_error();
+  options.scale = 2;
+  EXPECT_TRUE(is_read(TC_FLOAT32)) << tc_last_error();
+  EXPECT_FALSE(is_read(TC_UNDEFINED)) << "elements as they are stored have no scale";
+  options.scale = 1;
+  options.out_of_range = 77;
+  EXPECT_FALSE(is_read(TC_UNDEFINED));
+  options.out_of_range = 0;
+  options.first_element = 2;
+  EXPECT_FALSE(is_read(TC_FLOAT32)) << "the file knows the places";
+}
+
 TEST_F(CTensorFiles, ReadsBackWhatWasWritten) {
   write("new/t.safetensors");
   ASSERT_EQ(tc_file_open(path_.c_str(), &file_), TC_OK) << tc_last_error();

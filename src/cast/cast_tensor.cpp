@@ -4,6 +4,7 @@
 #include <memory_resource>
 
 #include "cast/conversion.hpp"
+#include "cast/parse_strings.hpp"
 #include "cast/tensor_memory.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
@@ -22,13 +23,12 @@ Result<Tensor> cast_tensor(const Tensor& src, DType to, const CastOptions& optio
                            CastReport* report) {
   if (!src.defined()) return invalid("the tensor is not defined");
   TRY(check_execution(execution));
-  if (src.dtype() == to && options.scale == 1.0 && report == nullptr) {
+  if (src.dtype() == to && (to == DType::string || (options.scale == 1.0 && report == nullptr))) {
     // Checks the options; the codes stay as they are.
     TRY(codec::check_options(options, to, to));
     return src;
   }
   if (to == DType::string) {
-    if (src.dtype() == DType::string) return src;
     StringBuffer strings = TRY(cast_to_strings(src.view(), options));
     return Tensor::own(src.shape(), std::move(strings));
   }
@@ -40,7 +40,7 @@ Result<Tensor> cast_tensor(const Tensor& src, DType to, const CastOptions& optio
   const MutableTensorView dst{to, src.shape(), {memory.get(), bytes}};
   Result<void> done;
   if (src.dtype() == DType::string) {
-    done = cast_from_strings(src.strings(), dst, options);
+    done = parse_strings(src.strings(), dst, options, execution.first_element);
   } else {
     done = report != nullptr ? cast(src.view(), dst, options, *report, execution)
                              : cast(src.view(), dst, options, execution);

@@ -20,6 +20,7 @@
 #include "codec/text_codec.hpp"
 #include "dtype/errors.hpp"
 #include "dtype/formatted.hpp"
+#include "dtype/guarded.hpp"
 #include "dtype/try.hpp"
 #include "tensorcast/cast.hpp"
 
@@ -264,13 +265,7 @@ Result<void> check_offsets(const StringView& strings) {
   return {};
 }
 
-}  // namespace
-
-Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options) {
-  return parse_strings(src, dst, options, 0);
-}
-
-Result<void> parse_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options,
+Result<void> parse_checked(const StringView& src, const MutableTensorView& dst, const CastOptions& options,
                            std::uint64_t first) {
   TRY(check_numeric(DType::float32, dst.dtype));
   const std::size_t count = TRY(element_count(dst.shape));
@@ -280,6 +275,18 @@ Result<void> parse_strings(const StringView& src, const MutableTensorView& dst, 
   TRY(check_offsets(src));
   const Policy policy = TRY(codec::resolve_policy(options, DType::string, dst.dtype));
   return parse(src, dst, count, options, policy, first);
+}
+
+}  // namespace
+
+Result<void> cast_from_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options) {
+  return parse_strings(src, dst, options, 0);
+}
+
+// std::from_chars() reads by the processor's rounding mode.
+Result<void> parse_strings(const StringView& src, const MutableTensorView& dst, const CastOptions& options,
+                           std::uint64_t first) {
+  return guarded([&] { return parse_checked(src, dst, options, first); });
 }
 
 }  // namespace TENSORCAST_ABI

@@ -307,6 +307,7 @@ Result<void> cast_views_scaled(const StridedView& src, const MutableStridedView&
   const std::size_t count = TRY(element_count(src.shape));
   TRY(check_numeric(src.dtype, dst.dtype));
   TRY(codec::check_options(work.options, src.dtype, dst.dtype));
+  TRY(check_execution(work.execution));
   TRY(check_strides("source", src, count));
   TRY(check_strides("target", dst, count));
   TRY(check_strides("array of scales", scales, count));

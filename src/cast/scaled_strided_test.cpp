@@ -197,6 +197,16 @@ TEST(ScaledStrided, SharesScalesAndKeepsOrder) {
   }
 }
 
+TEST(ScaledStrided, ThreadsBelowZeroAreAnError) {
+  const float numbers[2] = {1, 2}, factors[2] = {2, 2};
+  float results[2] = {};
+  const auto bytes = [](const float* from) { return reinterpret_cast<const std::byte*>(from); };
+  const StridedView source{DType::float32, {2}, {}, bytes(numbers)}, scales{DType::float32, {2}, {}, bytes(factors)};
+  const MutableStridedView target{DType::float32, {2}, {}, reinterpret_cast<std::byte*>(results)};
+  EXPECT_FALSE(cast_scaled(source, target, scales, {}, {.threads = -1}).ok());
+  EXPECT_TRUE(cast_scaled(source, target, scales, {}, {.threads = 1}).ok());
+}
+
 // Packed on both sides, in more than a task, on all threads.
 TEST(ScaledStrided, TakesPackedElements) {
   constexpr std::size_t count = 600001;

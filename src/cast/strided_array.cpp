@@ -57,8 +57,9 @@ Result<void> check_strides(const char* which, const StridedView& view, std::size
   if (view.one_per_byte && bit_width(view.dtype) >= 8) {
     return invalid(formatted("one_per_byte is for types under 8 bits, and the {} is {}", which, name(view.dtype)));
   }
-  if (bit_width(view.dtype) < 8 && !view.one_per_byte && !is_dense(view)) {
-    return invalid(formatted("packed elements of {} have no strides", name(view.dtype)));
+  if (bit_width(view.dtype) < 8 && !view.one_per_byte && !view.strides.empty()) {
+    return invalid(formatted("packed elements of {} have no strides", name(view.dtype)),
+                   "leave the strides out: packed elements are in C order");
   }
   return {};
 }

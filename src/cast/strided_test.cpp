@@ -386,6 +386,10 @@ TEST(Strided, ChecksDescriptions) {
             std::string::npos);
   EXPECT_NE(error_of({DType::int4, {2, 3}, {1, 2}, data}, {DType::int8, {2, 3}, {}, data + 32}).find("have no strides"),
             std::string::npos);
+  for (const Shape& strides : {Shape{3, 1}, Shape{1, 1}, Shape{0, 0}}) {  // not even those of a byte each in C order
+    EXPECT_NE(error_of({DType::int4, {2, 3}, strides, data}, {DType::int8, {2, 3}, {}, data + 32}), "done");
+    EXPECT_NE(error_of({DType::int8, {2, 3}, {}, data}, {DType::int4, {2, 3}, strides, data + 32}), "done");
+  }
   EXPECT_NE(error_of({DType::int8, {2}, {}, data, true}, {DType::int8, {2}, {}, data + 32}).find("under 8 bits"),
             std::string::npos);
   // The byte order of types of a byte or less says nothing.

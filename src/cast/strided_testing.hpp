@@ -187,6 +187,17 @@ inline std::string check(std::span<const std::uint8_t> bytes, Call call) {
   const std::vector<std::byte> before(to.get(), to.get() + dst_bytes);
   scatter(src, elements.data(), from.get() - src.lowest, choices.below(256));
 
+  const auto run = [&](const Shape& from_strides) {
+    return call({src.dtype, src.shape, from_strides, from.get() - src.lowest, src.one_per_byte, src.swapped},
+                {dst.dtype, dst.shape, dst.strides, to.get() - dst.lowest, dst.one_per_byte, dst.swapped},
+                request.options, request.execution);
+  };
+  if (src.is_packed() && !src.shape.empty() && choices.one_in(8)) {  // bytes in C order, as if an element had one
+    std::vector<std::int64_t> strides(src.shape.size(), 1);
+    for (std::size_t axis = strides.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * src.shape[axis + 1];
+    if (run(strides)) return describe(request) + ": strides of packed elements are not refused";
+  }
+
   // The elements as they now are, in C order: what the dense conversion gets.
   std::vector<std::byte> dense(elements.size());
   if (src.is_packed()) {
@@ -208,10 +219,7 @@ inline std::string check(std::span<const std::uint8_t> bytes, Call call) {
   std::vector<std::byte> expected(storage_bytes(dst.dtype, count));
   const Shape flat = {static_cast<std::int64_t>(count)};
   const Result<void> right = cast({src.dtype, flat, dense}, {dst.dtype, flat, expected}, request.options);
-  const Result<void> done =
-      call({src.dtype, src.shape, src.strides, from.get() - src.lowest, src.one_per_byte, src.swapped},
-           {dst.dtype, dst.shape, dst.strides, to.get() - dst.lowest, dst.one_per_byte, dst.swapped}, request.options,
-           request.execution);
+  const Result<void> done = run(src.strides);
   if (right.ok() != done.ok()) return describe(request) + (done ? ": not refused" : ": " + done.error().describe());
   if (!right) {
     if (right.error().code != done.error().code || right.error().element != done.error().element) {

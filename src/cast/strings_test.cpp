@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cfenv>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "codec/policy.hpp"
 #include "codec/reference_cast.hpp"
 #include "tensorcast/cast.hpp"
+#include "tensorcast/tensor.hpp"
 
 namespace tensorcast {
 namespace {
@@ -257,6 +259,56 @@ TEST(ParseStrings, TheFirstErrorIsReported) {
   const Result<void> parsed = parse_strings(strings, DType::float4_e2m1fn, dst, CastOptions::lossless_integers());
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.error().describe(), "element 2500: value nan does not fit float4_e2m1fn (from string)");
+}
+
+TEST(ParseStrings, ReadNoStateOfTheProcessor) {
+  Strings strings;
+  for (const char* text : {"0.1", "123456.789", "0.3", "-0.7", "1.1e-5", "1e23", "65519.99"}) strings.add(text);
+  for (const DType to : {DType::float64, DType::float32, DType::bfloat16, DType::float8_e4m3fn}) {
+    std::vector<std::byte> wanted(storage_bytes(to, strings.count())), found = wanted;
+    ASSERT_TRUE(parse_strings(strings, to, wanted).ok());
+    for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+      std::fesetround(mode);
+      const Result<void> parsed = parse_strings(strings, to, found);
+      std::fesetround(FE_TONEAREST);
+      ASSERT_TRUE(parsed.ok());
+      EXPECT_EQ(found, wanted) << name(to) << " in mode " << mode;
+    }
+  }
+}
+
+TEST(ParseStrings, PartsOfTensorsHaveTheRandomBitsOfTheWhole) {
+  constexpr std::size_t count = 300, cut = 101;
+  StringBuffer parts[2], whole;
+  for (StringBuffer* strings : {&whole, &parts[0], &parts[1]}) strings->offsets = {0};
+  for (std::size_t i = 0; i < count; ++i) {
+    for (StringBuffer* strings : {&whole, &parts[i < cut ? 0 : 1]}) {
+      for (const char c : std::string_view("0.3")) strings->data.push_back(c);
+      strings->offsets.push_back(static_cast<std::int64_t>(strings->data.size()));
+    }
+  }
+  const CastOptions options{.rounding = Rounding::stochastic, .seed = 5};
+  const auto codes = [&](StringBuffer& strings, std::uint64_t first) {
+    const auto length = static_cast<std::int64_t>(strings.offsets.size() - 1);
+    const Tensor source = Tensor::own({length}, std::move(strings)).value();
+    const Tensor result = cast(source, DType::float8_e4m3fn, options, {.first_element = first}).value();
+    return std::vector<std::byte>(result.bytes().begin(), result.bytes().end());
+  };
+  std::vector<std::byte> joined = codes(parts[0], 0);
+  const std::vector<std::byte> rest = codes(parts[1], cut);
+  joined.insert(joined.end(), rest.begin(), rest.end());
+  EXPECT_EQ(joined, codes(whole, 0));
+}
+
+TEST(ParseStrings, StringsThatStayStringsHaveNoScale) {
+  const Tensor source = Tensor::own({1}, {.data = {'7'}, .offsets = {0, 1}}).value();
+  const Tensor same = cast(source, DType::string).value();
+  EXPECT_EQ(same.strings().data.data(), source.strings().data.data());
+  for (const double scale : {2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    CastReport report;
+    EXPECT_EQ(cast(source, DType::string, {.scale = scale}).error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(cast(source, DType::string, {.scale = scale}, report).error().code, ErrorCode::invalid_argument);
+  }
 }
 
 TEST(ParseStrings, NoStrings) {

@@ -62,6 +62,7 @@ tc_cast_options any_options(Choices& choices) {
   }
   if (options.rounding == TC_ROUNDING_STOCHASTIC || choices.one_in(16)) options.seed = choices.below(1 << 16);
   if (choices.one_in(8)) options.executor = run_backwards;
+  if (options.rounding == TC_ROUNDING_STOCHASTIC && choices.one_in(2)) options.first_element = choices.below(1 << 16);
   return options;
 }
 
@@ -78,7 +79,9 @@ Struct* sized(Choices& choices, Memory& memory, const Struct& values, std::vecto
 }
 
 const tc_cast_options* sized_options(Choices& choices, Memory& memory, const tc_cast_options& options) {
-  return sized(choices, memory, options, {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed)});
+  return sized(
+      choices, memory, options,
+      {offsetof(tc_cast_options, executor), offsetof(tc_cast_options, seed), offsetof(tc_cast_options, first_element)});
 }
 
 // The parts of the last error are strings, whatever failed.
@@ -129,9 +132,10 @@ void check_struct_sizes(Choices& choices) {
     return;
   }
   tc_cast_options whole = TC_CAST_OPTIONS_INIT;
-  const std::size_t known = size >= sizeof whole                      ? sizeof whole
-                            : size >= offsetof(tc_cast_options, seed) ? offsetof(tc_cast_options, seed)
-                                                                      : offsetof(tc_cast_options, executor);
+  std::size_t known = offsetof(tc_cast_options, executor);
+  for (const std::size_t later :
+       {offsetof(tc_cast_options, seed), offsetof(tc_cast_options, first_element), sizeof whole})
+    if (size >= later) known = later;
   std::memcpy(static_cast<void*>(&whole), callers, known);
   whole.struct_size = sizeof whole;
   const tc_status again = tc_cast(source.bytes.data(), source.dtype, second.data(), to, source.count, &whole);
@@ -161,13 +165,14 @@ void check_reports(Choices& choices) {
   require(whole->struct_size == size, "a report of another size");
   if (status != TC_OK) return;
   require(whole->count == source.count, "a report of other elements");
-  if (options.rounding == TC_ROUNDING_STOCHASTIC) return;  // which depends on the place
   const std::size_t half = source.count / 16 * 8;
   tc_cast_report sum = TC_CAST_REPORT_INIT;
   const std::byte* const second = source.bytes.data() + tc_storage_bytes(source.dtype, half);
+  tc_cast_options behind = options;
+  behind.first_element += half;
   require(tc_cast_with_report(source.bytes.data(), source.dtype, parts.data(), to, half, &options, &sum) == TC_OK &&
               tc_cast_with_report(second, source.dtype, parts.data() + tc_storage_bytes(to, half), to,
-                                  source.count - half, &options, &sum) == TC_OK,
+                                  source.count - half, &behind, &sum) == TC_OK,
           "a part is not converted");
   const auto numbers = [](const tc_cast_report& r) {
     return std::array{r.count,   r.overflowed, r.saturated, r.underflowed_to_zero,
@@ -230,11 +235,12 @@ void check_scaled(Choices& choices) {
       std::memcpy(&narrow, origins[2] + offset, sizeof narrow), scales[index] = narrow;
   });
   options.threads = 1;
+  const std::uint64_t first = options.first_element;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, 300); ++i) {
-    if (options.rounding == TC_ROUNDING_STOCHASTIC && i > 0) break;  // the place of an element counts
-    if (scales[i] == 0) continue;                                    // which the options refuse
+    if (scales[i] == 0) continue;  // which the options refuse
     std::byte alone[8];
     options.scale = scales[i];
+    options.first_element = first + i;
     require(tc_cast(sources[i], static_cast<tc_dtype>(from), alone, static_cast<tc_dtype>(to), 1, &options) == TC_OK,
             "an element is refused alone");
     require(std::memcmp(alone, results[i], tc::storage_bytes(to, 1)) == 0, "an element alone has another result");

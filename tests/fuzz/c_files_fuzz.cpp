@@ -174,12 +174,19 @@ void choose_weights(Choices& choices, tc_convert_request* request, Asked& asked)
   const char* const spelling = choices.one_in(4) ? formats[choices.below(formats.size())].spelling.data() : nullptr;
   if (choices.one_in(8)) {
     asked.has_budget = true;
-    (void)tc_convert_request_set_budget(
-        request, choices.one_of({4.5, 6.0, 0.0, -1.0, 16.0, std::numeric_limits<double>::quiet_NaN()}),
-        choices.one_of({"", "nvfp4,mxfp4:even", "nvfp4", ",", "float8"}), spelling);
+    const double bits = choices.one_of({4.5, 6.0, 0.0, -1.0, 16.0, std::numeric_limits<double>::quiet_NaN()});
+    const bool is_set =
+        tc_convert_request_set_budget(request, bits, choices.one_of({"", "nvfp4,mxfp4:even", "nvfp4", ",", "float8"}),
+                                      spelling) == TC_OK;
+    require(!is_set || bits == 0.0 || bits >= 4.5, "a budget that no weight has");
+    if (!is_set) asked.scheme.clear();
     return;
   }
-  (void)tc_convert_request_set_scheme(request, asked.scheme.c_str(), asked.recipe.c_str(), spelling);
+  const bool is_odd = choices.one_in(16);
+  const bool is_set = tc_convert_request_set_scheme(request, is_odd ? "odd" : asked.scheme.c_str(),
+                                                    asked.recipe.c_str(), spelling) == TC_OK;
+  require(!is_set || !is_odd, "a scheme that does not exist");
+  if (!is_set) asked.scheme.clear();
   if (choices.one_in(8)) {
     asked.has_search = true;
     (void)tc_convert_request_set_search(request, choices.one_of({0, 1, 2}),
@@ -197,7 +204,10 @@ void choose_options(Choices& choices, tc_convert_request* request, Asked& asked)
   if (choices.one_in(6)) options.invalid = TC_INVALID_ERROR;
   if (choices.one_in(6)) options.inexact = TC_INEXACT_ERROR;
   if (choices.one_in(6)) options.saturate = 0;
-  (void)tc_convert_request_set_options(request, &options);
+  const bool exist = options.out_of_range <= TC_RANGE_ERROR && options.rounding <= TC_ROUNDING_STOCHASTIC;
+  const bool is_set = tc_convert_request_set_options(request, &options) == TC_OK;
+  require(is_set == exist, "options that do not exist are set, or others are not");
+  if (!is_set) options = TC_CAST_OPTIONS_INIT;
 }
 
 Asked ask(Choices& choices, tc_convert_request* request) {

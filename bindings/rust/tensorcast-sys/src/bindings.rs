@@ -97,6 +97,7 @@ pub struct tc_cast_options {
     pub executor_data: *mut c_void,
     pub seed: u64,
     pub inexact: i32,
+    pub first_element: u64,
 }
 #[repr(C)]
 #[derive(Clone, Copy)]

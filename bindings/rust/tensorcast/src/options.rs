@@ -51,6 +51,9 @@ pub struct Options {
     pub scale: f64,
     /// 0: all cores.
     pub threads: i32,
+    /// The place in its tensor of the first element that is cast, for stochastic rounding of a tensor in pieces. Calls
+    /// that know the place refuse another than 0.
+    pub first_element: u64,
 }
 
 impl Default for Options {
@@ -64,6 +67,7 @@ impl Default for Options {
             inexact: Inexact::Auto,
             scale: 1.0,
             threads: 0,
+            first_element: 0,
         }
     }
 }
@@ -84,6 +88,7 @@ impl Options {
         options.inexact = self.inexact as i32;
         options.scale = self.scale;
         options.threads = self.threads;
+        options.first_element = self.first_element;
         options
     }
 }

@@ -58,6 +58,18 @@ fn errors_name_the_element_and_wrong_sizes_are_errors() {
 }
 
 #[test]
+fn pieces_have_the_random_bits_of_the_whole() {
+    let numbers = [0.3f32; 96];
+    let options = Options { rounding: Rounding::Stochastic, seed: 5, ..Options::default() };
+    let whole = cast(&numbers, of("float8_e4m3fn"), &options).unwrap();
+    let mut pieces = cast(&numbers[..40], of("float8_e4m3fn"), &options).unwrap();
+    let behind = Options { first_element: 40, ..options };
+    pieces.extend(cast(&numbers[40..], of("float8_e4m3fn"), &behind).unwrap());
+    assert_eq!(pieces, whole);
+    assert!(explain("0.1", None, &behind).is_err(), "one number has no place");
+}
+
+#[test]
 fn types_are_promoted_and_numbers_explained() {
     assert_eq!(promote(DType::FLOAT16, of("int8")).unwrap(), DType::FLOAT16);
     assert_eq!(promote(of("int64"), of("uint64")).unwrap_err().status, Status::Unsupported);
