@@ -130,8 +130,8 @@ typedef struct tc_cast_options {
   uint64_t seed;        /* of stochastic rounding, and of no other */
   int32_t inexact;      /* numbers whose value would change: 0 auto, 1 error */
   uint64_t first_element; /* the place in its tensor, in C order, of the first element that is given, on which
-                             stochastic rounding depends; of tc_cast, _with_report, _strided, _scaled and _from_strings:
-                             others refuse another than 0 */
+                             stochastic rounding depends; of tc_cast, _with_report, _strided, _scaled and _from_strings,
+                             and of tc_dequantize, whose weight begins there: others refuse another than 0 */
 } tc_cast_options;
 
 #define TC_CAST_OPTIONS_INIT \

@@ -301,15 +301,15 @@ tc_status tc_dequantize(const tc_block_tensor* tensor, int64_t first, int64_t ro
     if (tensor == nullptr) return invalid("the tensor is null");
     const tc_block_tensor given = TRY(read_struct(tc_block_tensor{}, tensor));
     const ReadTensor read = TRY(read_tensor(given));
-    const tc_cast_options read_options_of = TRY(read_options(options));
+    const tc_cast_options chosen = TRY(read_placed_options(options));
     const tensorcast::Shape shape{rows, read.tensor.shape.empty() ? 1 : read.tensor.shape.back()};
     const std::size_t count = TRY(element_count(shape));
     if (dst == nullptr && count != 0) return invalid("a buffer is null");
     const auto target = static_cast<DType>(to);
-    CallersPool pool(read_options_of);
+    CallersPool pool(chosen);
     return tensorcast::dequantize(
         read.tensor, first, {target, shape, {static_cast<std::byte*>(dst), tensorcast::storage_bytes(target, count)}},
-        options_of(read_options_of), nullptr, pool.execution());
+        options_of(chosen), nullptr, pool.execution());
   });
 }
 

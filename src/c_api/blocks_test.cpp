@@ -2,6 +2,7 @@
 // Weights in blocks in C: what tc_quantize() returns is what tc_dequantize() reads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -245,6 +246,28 @@ TEST(BlocksInC, RowsAreReadByTheirLayout) {
       tc_quantized_free(whole);
     }
   }
+}
+
+TEST(BlocksInC, StochasticRoundingTakesTheWeightsPlace) {
+  const std::vector<float> weights = small_weights();
+  const tc_array array = {weights.data(), shape, 2, TC_FLOAT32};
+  tc_quantized* whole = nullptr;
+  ASSERT_EQ(tc_quantize(&array, "fp8-channel", nullptr, &whole), TC_OK) << tc_last_error();
+  tc_block_tensor tensor = TC_BLOCK_TENSOR_INIT;
+  ASSERT_EQ(tc_quantized_block_tensor(whole, &tensor), TC_OK);
+  std::vector<float> numbers(weights.size());
+  ASSERT_EQ(tc_dequantize(&tensor, 0, shape[0], numbers.data(), TC_FLOAT32, nullptr), TC_OK);
+  tc_cast_options options = TC_CAST_OPTIONS_INIT;
+  options.rounding = TC_ROUNDING_STOCHASTIC;
+  options.seed = 5;
+  options.first_element = 4096;
+  std::vector<std::uint16_t> expected(weights.size()), got(512);
+  ASSERT_EQ(tc_cast(numbers.data(), TC_FLOAT32, expected.data(), TC_BFLOAT16, numbers.size(), &options), TC_OK);
+  ASSERT_EQ(tc_dequantize(&tensor, 3, 1, got.data(), TC_BFLOAT16, &options), TC_OK) << tc_last_error();
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin() + 3 * 512));
+  tc_prepared_dequantize* prepared = nullptr;
+  EXPECT_EQ(tc_prepare_dequantize(&tensor, TC_BFLOAT16, &options, &prepared), TC_INVALID_ARGUMENT);
+  tc_quantized_free(whole);
 }
 
 TEST(BlocksInC, AnArrayWithoutElementsMayHaveNoData) {

@@ -32,6 +32,7 @@ void say_in_c(std::string& hint) {
       {"use cast_from_strings", "use tc_cast_from_strings()"},
       {"use cast_to_strings", "use tc_cast_to_strings()"},
       {"call quantize()", "call tc_quantize()"},
+      {"give quantized_sizes()", "give tc_quantized_sizes()"},
       {"give the strings as a StringBuffer", "arrays of C have numbers"}};
   for (const auto& [theirs, ours] : words) {
     if (const std::size_t at = hint.find(theirs); at != std::string::npos) hint.replace(at, theirs.size(), ours);
