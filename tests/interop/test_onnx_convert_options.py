@@ -392,6 +392,37 @@ def test_opsets_that_are_refused(run_tcast, tmp_path, node, opset, complaint):
     assert not (tmp_path / "o.onnx").exists()
 
 
+@pytest.mark.parametrize("nodes, opset, to, named", [
+    ("[a] c = Cast<to = 22>(x)  y = Cast<to = 1>(c)", 21, 24, 'Cast "a"'),
+    ("[a] c = Cast<to = 22>(x)  y = Cast<to = 1>(c)", 21, 23, ""),
+    ("[a] c = Cast<to = 22>(x)  y = Cast<to = 1>(c)", 24, 25, ""),
+    ("i = Cast<to = 3>(x)  [a] c = Cast<to = 22>(i)  y = Cast<to = 1>(c)", 21, 24, ""),
+    ("[a] c = Cast<to = 18>(x)  y = Cast<to = 1>(c)", 19, 28, 'Cast "a"'),
+    ("[a] c = Cast<to = 18, saturate = 0>(x)  y = Cast<to = 1>(c)", 19, 28, ""),
+    ("[a] c = Cast<to = 17>(x)  y = Cast<to = 1>(c)", 19, 28, ""),
+    ("[a] c = Cast<to = 23>(x)  y = Cast<to = 1>(c)", 23, 24, 'Cast "a"'),
+    ("i = Cast<to = 21>(x)  [a] c = CastLike(x, i)  y = Cast<to = 1>(c)", 21, 24, 'Cast "i", CastLike "a"'),
+    ('[a] y = Resize<mode = "nearest", coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, r, s)', 11, 13, 'Resize "a"'),
+    ('[a] y = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric">(x, r, s)', 11, 13, ""),
+])  # fmt: skip
+def test_nodes_whose_values_another_opset_changes(run_tcast, tmp_path, nodes, opset, to, named):
+    model = parse("g (float[1,3] x) => (float[1,3] y) <float[2] s = {1.0, 1.0}, float[2] r = {1.0, 1.0}> { " + nodes + " }", opset=opset)
+    onnx.save(model, tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "float16", "--keep-io-types", "--opset", to)
+    assert (done.returncode != 0) == bool(named), done.stderr
+    if named:
+        assert f"would mean something else in opset {to}: {named}\n" in done.stderr and "other rules from opset 24 on" in done.stderr
+
+
+@pytest.mark.parametrize("to, refused", [(1, False), (22, True)])
+def test_a_call_that_names_the_type_of_a_cast(run_tcast, tmp_path, to, refused):
+    model = parse(f"g (float[1,3] x) => (float[1,3] y) {{ t = own.F<type = {to}>(x)  y = Cast<to = 1>(t) }}", opset=21)
+    model.functions.append(onnx.parser.parse_function('<domain: "own", opset_import: ["" : 21]> F <type> (a) => (b) { b = Cast<to : int = @type>(a) }'))
+    onnx.save(model, tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--to", "float16", "--keep-io-types", "--opset", 24)
+    assert ("would mean something else in opset 24" in done.stderr) == refused and (done.returncode != 0) == refused, done.stderr
+
+
 def test_a_node_without_a_name_has_that_of_its_first_output(run_tcast, tmp_path):
     onnx.save(parse("g (float[3] x) => (float[3] y) { a = Relu(x)  y = Sin(a) }"), tmp_path / "model.onnx")
     run = lambda *more: run_tcast("onnx", "convert", "model.onnx", "--to", "float16", "--dry-run", "--json", *more)  # noqa: E731

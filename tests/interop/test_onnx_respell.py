@@ -157,6 +157,19 @@ def test_what_has_no_such_spelling_stays(respell, tmp_path):
         assert new == model
 
 
+@pytest.mark.parametrize("name, value, reason", [("weight_prepacked", 0, ""), ("weight_prepacked", 1, "order of a kernel"),
+                                                 ("weight_prepacked", 2, "order of a kernel"), ("new_meaning", 1, "not known")])
+def test_codes_in_another_order_stay(respell, tmp_path, name, value, reason):
+    onnx.save(qdq_model(64, 8, 32)[0], tmp_path / "in.onnx")
+    _, packed = respell("in.onnx", "nbits.onnx", "matmulnbits")
+    packed.graph.node[0].attribute.append(onnx.helper.make_attribute(name, value))
+    onnx.save(packed, tmp_path / "other.onnx")
+    said, new = respell("other.onnx", "out.onnx", "qdq")
+    assert said["respelled"] == (0 if reason else 1)
+    if reason:
+        assert reason in said["left"][0]["reason"] and new == packed
+
+
 def test_one_dequantize_for_two_products_and_another_use(respell, tmp_path):
     model = qdq_model(64, 16, 32)[0]
     model.graph.node.append(onnx.helper.make_node("MatMul", ["x", "w"], ["z"], "second"))

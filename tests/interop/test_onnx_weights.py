@@ -26,6 +26,11 @@ NODES = [
     ("(int64[2] x) => (float[2,144] y) { y = Gather(w, x) }", (40, 144), 0, 1),
     ("(float[2,160] x) => (float[2,9] y) { t = Transpose<perm = [1, 0]>(w) y = MatMul(x, t) }", (9, 160), 0, 1),
 ]
+# With transBatchB the first axis is the rows.
+FUSED = [
+    ("", (160, 8), 1, 0), ("transB = 1", (8, 160), 0, 1), ("transBatchB = 1", (160, 3, 5), 2, 0),
+    ("transB = 1, transBatchB = 1", (5, 3, 160), 0, 2),
+]
 MATMUL = "(float[2,32] x) => (float[2,8] y) { y = MatMul(x, w) }"
 
 
@@ -131,6 +136,37 @@ def test_weights_are_what_numpy_makes_of_them(convert, tmp_path, scheme, graph, 
     for engine in ("onnx", "ort") if scheme[2:4] != "fp" else ("onnx",):
         found = dequantized(tmp_path / "out.onnx", engine)
         np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32), err_msg=engine)
+
+
+@pytest.mark.parametrize("attributes, shape, channel, inputs", FUSED)
+@pytest.mark.parametrize("scheme", ["int8", "int4-group"])
+def test_axes_of_fused_products(run_tcast, tmp_path, scheme, attributes, shape, channel, inputs):
+    x = "float[2,160] x" if len(shape) == 2 else "float[3,2,160] x"
+    graph = f"({x}) => (float y) {{ y = com.microsoft.FusedMatMul<{attributes}>(x, w) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>\ng {graph.replace("<>", "")}')
+    w = weight(shape)
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, tmp_path / "model.onnx")
+    done = run_tcast("onnx", "convert", "model.onnx", "-o", "out.onnx", "--weights-only", scheme)
+    assert done.returncode == 0, done.stderr
+    made = onnx.load(tmp_path / "out.onnx")
+    node = next(n for n in made.graph.node if n.op_type == "DequantizeLinear")
+    assert {a.name: a.i for a in node.attribute}["axis"] == (inputs if scheme in BLOCK else channel)
+    found = dequantized(tmp_path / "out.onnx", "ort")
+    np.testing.assert_array_equal(found.view(np.uint32), expected(scheme, w, channel, inputs).view(np.uint32))
+    values = {"x": f32(np.random.default_rng(1).normal(size=(3, 2, 160) if len(shape) == 3 else (2, 160)))}
+    old, new = outputs_of(model, values)[0], outputs_of(made, values)[0]
+    assert old.shape[-1] == shape[channel] and np.abs(old - new).max() <= 0.3 * np.abs(old).max()
+
+
+def test_the_hint_of_a_weight_that_is_lost_names_an_option_of_the_command(run_tcast, tmp_path):
+    w = np.zeros((256, 8), np.float32)
+    w[:, :] = 1e-4
+    w[0] = 1
+    onnx.save(model_of("(float[2,256] x) => (float[2,8] y) { y = MatMul(x, w) }", w, 21), tmp_path / "m.onnx")
+    done = run_tcast("onnx", "convert", "m.onnx", "-o", "o.onnx", "--weights-only", "int8")
+    assert done.returncode != 0 and "another scheme or --keep would help" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("scheme", FIRST)

@@ -85,6 +85,18 @@ TEST_F(ModelFilesTest, IsCheckedBeforeItIsInItsPlace) {
   EXPECT_EQ(io::file_contents(folder_ / "o.onnx.data"), data);
 }
 
+TEST_F(ModelFilesTest, AModelWithGraphsThatTrainItIsRefused) {
+  io::put_file(folder_ / "m.onnx", model({.nodes = {node("Add", {"x", "w"}, {"y"})},
+                                          .inputs = {{"x", f32}},
+                                          .outputs = {{"y", f32}},
+                                          .initializers = {{"w", f32}}},
+                                         {.has_training = true}));
+  const Error refused = ::tensorcast::onnx::convert(request_).error();
+  EXPECT_EQ(refused.code, ErrorCode::unsupported);
+  EXPECT_NE(refused.message.find("training_info"), std::string::npos);
+  EXPECT_EQ(names(), Names{"m.onnx"});
+}
+
 TEST_F(ModelFilesTest, ACheckThatFailsLeavesNothing) {
   answer_ = Error{.code = ErrorCode::invalid_argument, .message = "it differs"};
   io::put_file(folder_ / "o.onnx", "old");

@@ -181,6 +181,11 @@ class Respelling {
     }
     if (input_of(node, 4) != no_value) return "its inputs are in groups of another order";
     if (input_of(node, 5) != no_value) return "it adds a bias";
+    constexpr std::string_view known[] = {"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"};
+    const auto is_unknown = [&](const Attribute& attribute) { return !contains(known, attribute.name); };
+    if (std::ranges::any_of(node.attributes, is_unknown)) return "it has an attribute that is not known";
+    // 1 and 2: ONNX Runtime has put the codes into the order of a CUDA kernel.
+    if (number_in(node, "weight_prepacked", 0) != 0) return "its codes are in the order of a kernel (weight_prepacked)";
     if (number_in(node, "bits", 4) != 4) return "its codes have another width than 4 bits";
     const auto type_of = [&](ValueId id) { return model_.values[id].initializer->element; };
     if (type_of(product.codes) != DType::uint8) return "its codes are not bytes";

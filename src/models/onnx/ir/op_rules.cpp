@@ -46,6 +46,12 @@ constexpr std::string_view size_operators[] = {
     "Reshape", "Round",  "Slice", "Squeeze",  "Sub",       "Sum",       "Unsqueeze",  "Where",
 };
 
+constexpr std::string_view number_operators[] = {"Einsum", "Exp",        "Gemm",       "Log",  "MatMul",
+                                                 "Mean",   "Reciprocal", "ReduceMean", "Sign", "Sqrt"};
+
+ValueId id_of(ValueId id) { return id; }
+ValueId id_of(const Declaration& declared) { return declared.value; }
+
 }  // namespace
 
 const TypeAttribute* type_attribute(std::string_view op_type) noexcept {
@@ -95,6 +101,17 @@ bool passes_on(const Node& node) noexcept {
   return node.domain.empty() && (op == "Cast" || op == "CastLike" || only_moves_elements(op));
 }
 bool may_compute_sizes(std::string_view op_type) noexcept { return contains(size_operators, op_type); }
+bool computes_numbers(std::string_view op_type) noexcept {
+  return may_compute_sizes(op_type) || contains(number_operators, op_type);
+}
+bool is_wide_integer(DType dtype) noexcept {
+  constexpr DType wide[] = {DType::uint16, DType::int16, DType::int32, DType::int64, DType::uint32, DType::uint64};
+  return contains(wide, dtype);
+}
+DType cast_target(const Node& node) noexcept {
+  const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
+  return to == nullptr ? DType::undefined : static_cast<DType>(to->i);
+}
 
 bool is_size_input(std::string_view op_type, std::size_t index) noexcept {
   if (op_type == "Resize") return index > 0;
@@ -115,6 +132,28 @@ BodyWiring body_wiring(const Node& node, std::int64_t opset) {
     return {.first_node_input = first, .carried = count <= all ? all - static_cast<std::size_t>(count) : 0};
   }
   return {};
+}
+
+void each_alias(const Model& model, const Graph& graph, const Node& node,
+                const std::function<void(ValueId from, ValueId to)>& found) {
+  const auto add = [&](const auto& from, std::size_t i, const auto& to, std::size_t k) {
+    const bool is_there = i < from.size() && k < to.size() && id_of(from[i]) != no_value && id_of(to[k]) != no_value;
+    if (is_there) found(id_of(from[i]), id_of(to[k]));
+  };
+  if (const Function* function = model.function(node)) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) add(node.inputs, k, function->body.inputs, k);
+    for (std::size_t k = 0; k < node.outputs.size(); ++k) add(function->body.outputs, k, node.outputs, k);
+  } else if (is_control_flow(node)) {
+    const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
+    for (const Graph* body : node.bodies()) {
+      for (std::size_t k = 0; k < body->inputs.size(); ++k) add(node.inputs, wiring.input_of(k), body->inputs, k);
+      for (std::size_t k = 0; k < body->outputs.size(); ++k) {
+        const std::size_t output = wiring.output_of(k);
+        add(body->outputs, k, node.outputs, output);
+        if (output < wiring.carried) add(body->outputs, k, body->inputs, wiring.first_body_input + output);
+      }
+    }
+  }
 }
 
 }  // namespace tensorcast::models::onnx

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "models/onnx/ir/model_ir.hpp"
@@ -50,6 +51,12 @@ struct TypeAttribute {
 [[nodiscard]] bool passes_on(const Node& node) noexcept;
 // May compute sizes, indices and lengths that become integers.
 [[nodiscard]] bool may_compute_sizes(std::string_view op_type) noexcept;
+// Computes numbers that depend on its inputs alone, as sizes, angles and buckets of positions are computed.
+[[nodiscard]] bool computes_numbers(std::string_view op_type) noexcept;
+// Reports whether the type holds integers of 16 bits or more.
+[[nodiscard]] bool is_wide_integer(DType dtype) noexcept;
+// Returns the type that a Cast names by its number; undefined for other nodes.
+[[nodiscard]] DType cast_target(const Node& node) noexcept;
 // The input is a size, scale or index although it is a float: Resize's scales, all of Range.
 [[nodiscard]] bool is_size_input(std::string_view op_type, std::size_t index) noexcept;
 
@@ -71,5 +78,9 @@ struct BodyWiring {
   std::size_t carried = 0;  // the first so many received inputs are replaced by the first so many outputs
 };
 [[nodiscard]] BodyWiring body_wiring(const Node& node, std::int64_t opset);
+
+// Visits the values that the bodies or the function of a node of `graph` take and give under names of their own.
+void each_alias(const Model& model, const Graph& graph, const Node& node,
+                const std::function<void(ValueId from, ValueId to)>& found);
 
 }  // namespace tensorcast::models::onnx

@@ -348,6 +348,10 @@ Result<ConvertOutcome> convert(const ConvertRequest& given_request) {
     }
   }
   Model& model = *read;
+  if (model.has_training) {
+    return unsupported("the model has training_info, whose graphs train its initializers in their present types",
+                       "a copy without training_info can be converted");
+  }
   const std::int64_t old_opset = model.graph->opset("");
   TRY(raise_opset(model, asked, settings));
   const std::size_t nodes = model.node_count;  // without copies of functions

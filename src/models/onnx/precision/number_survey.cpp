@@ -31,9 +31,6 @@ constexpr std::string_view is_held = "an operator that takes it needs the type, 
 constexpr std::string_view has_no_rows = "a Reshape gives it its rows";
 constexpr std::string_view takes_small = "it takes numbers that are too small for the type";
 
-ValueId id_of(ValueId id) { return id; }
-ValueId id_of(const Declaration& declared) { return declared.value; }
-
 // The integers of a Constant without a tensor.
 std::vector<float> numbers_of(const Attribute& attribute) {
   std::vector<float> numbers(attribute.ints.begin(), attribute.ints.end());
@@ -143,25 +140,9 @@ bool NumberSurvey::follows(ValueId same, Seen& seen) const {
 
 // Finds where bodies and functions take and give the node's values under names of their own.
 void NumberSurvey::link(const Node& node, const Graph& graph) {
-  const auto add = [&](const auto& from, std::size_t i, const auto& to, std::size_t k) {
-    if (i < from.size() && k < to.size() && id_of(from[i]) != no_value && id_of(to[k]) != no_value) {
-      same_[id_of(from[i])].push_back(id_of(to[k]));
-    }
-  };
+  each_alias(plan_.model(), graph, node, [&](ValueId from, ValueId to) { same_[from].push_back(to); });
   if (const Function* function = plan_.model().function(node)) {
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) add(node.inputs, k, function->body.inputs, k);
-    for (std::size_t k = 0; k < node.outputs.size(); ++k) add(function->body.outputs, k, node.outputs, k);
     calls_[&function->body].push_back({.function = function, .node = &node, .graph = &graph});
-  } else if (is_control_flow(node)) {
-    const BodyWiring wiring = body_wiring(node, graph.opset(node.domain));
-    for (const Graph* body : node.bodies()) {
-      for (std::size_t k = 0; k < body->inputs.size(); ++k) add(node.inputs, wiring.input_of(k), body->inputs, k);
-      for (std::size_t k = 0; k < body->outputs.size(); ++k) {
-        const std::size_t output = wiring.output_of(k);
-        add(body->outputs, k, node.outputs, output);
-        if (output < wiring.carried) add(body->outputs, k, body->inputs, wiring.first_body_input + output);
-      }
-    }
   }
 }
 

@@ -115,6 +115,131 @@ TEST(PrecisionPlan, SizesThatAreFloatsStay) {
   EXPECT_EQ(planned.made("y"), f16);
 }
 
+TEST(PrecisionPlan, IdentifiersThatAreFloatsStay) {
+  // In a column of `x`, which other columns are computed from.
+  const auto looked_up = [](const Names& nodes) {
+    GraphParts parts{.nodes = {node("Exp", {"x"}, {"e"}), node("Mul", {"e", "w"}, {"a"})},
+                     .inputs = {{"x", f32}, {"go", boolean}},
+                     .outputs = {{"y", f32}},
+                     .initializers = {{"w", f32}, {"t", f32}, {"k", i64}}};
+    parts.nodes.insert(parts.nodes.end(), nodes.begin(), nodes.end());
+    parts.nodes.push_back(cast("b", "n", i64));
+    parts.nodes.push_back(node("Gather", {"t", "n"}, {"y"}));
+    return parts;
+  };
+  const std::string kept = "it computes sizes or indices";
+  for (const char* op : {"Transpose", "Flatten", "Log", "Split", "TopK", "GatherElements", "Tile", "MaxPool"}) {
+    const bool takes_index =
+        std::string(op) == "TopK" || std::string(op) == "GatherElements" || std::string(op) == "Tile";
+    const Planned planned(looked_up({node(op, takes_index ? Names{"a", "k"} : Names{"a"}, {"b"})}));
+    const bool is_other = std::string(op) == "Log";
+    EXPECT_EQ(planned.made("a"), is_other ? f16 : f32) << op;
+    EXPECT_EQ(planned.made("b"), is_other ? f16 : f32) << op;
+    EXPECT_EQ(planned.made("e"), f16) << op;
+    EXPECT_EQ(planned.made("y"), f16) << op;
+  }
+  const std::string then = graph({.nodes = {node("Neg", {"a"}, {"p"})}, .outputs = {{"p", f32}}});
+  const std::string other = graph({.nodes = {node("Add", {"a", "w"}, {"q"})}, .outputs = {{"q", f32}}});
+  const Planned branches(
+      looked_up({node("If", {"go"}, {"b"},
+                      {.attributes = {graph_attribute("then_branch", then), graph_attribute("else_branch", other)}})}));
+  const Planned call(looked_up({node("F", {"a"}, {"b"}, {.domain = "mine"})}),
+                     {.functions = {function("F", {"p"}, {"q"}, {node("Neg", {"p"}, {"q"})})}});
+  for (const Planned* planned : {&branches, &call}) {
+    for (const char* value : {"a", "p", "q", "b"}) EXPECT_EQ(planned->made(value), f32) << value;
+    EXPECT_EQ(planned->reason("a"), kept);
+    EXPECT_EQ(planned->made("e"), f16);
+  }
+  const Planned calls(
+      looked_up({node("F", {"a"}, {"b"}, {.domain = "mine"}), node("F", {"e"}, {"z"}, {.domain = "mine"})}),
+      {.functions = {function("F", {"p"}, {"q"}, {node("Neg", {"p"}, {"q"})})}});
+  for (const char* value : {"a", "p", "q", "z"}) EXPECT_EQ(calls.made(value), f16) << value;  // all calls have one type
+}
+
+TEST(PrecisionPlan, BucketsOfPositionsStay) {
+  // T5's logarithm of a distance; that of other numbers changes.
+  const auto buckets = [](const std::string& first) {
+    return GraphParts{.nodes = {first, node("Div", {"f", "w"}, {"d"}), node("Log", {"d"}, {"l"}),
+                                node("Mul", {"l", "w"}, {"m"}), cast("m", "n", i64), node("Gather", {"t", "n"}, {"y"})},
+                      .inputs = {{"k", i64}, {"x", f32}},
+                      .outputs = {{"y", f32}},
+                      .initializers = {{"w", f32}, {"t", f32}}};
+  };
+  const Planned positions(buckets(cast("k", "f", f32)));
+  for (const char* value : {"f", "d", "l", "m"}) EXPECT_EQ(positions.made(value), f32) << value;
+  EXPECT_EQ(positions.made("y"), f16);
+  const Planned numbers(buckets(node("Exp", {"x"}, {"f"})));
+  for (const char* value : {"f", "d", "l"}) EXPECT_EQ(numbers.made(value), f16) << value;
+  EXPECT_EQ(numbers.made("m"), f32);
+}
+
+TEST(PrecisionPlan, LengthsStayUpToARoot) {
+  // As exports scale queries and keys: by the root of 1 / sqrt(length). Embeddings are no constants.
+  const Planned planned(
+      {.nodes = {node("Shape", {"x"}, {"s"}), cast("s", "f", f32), node("Abs", {"f"}, {"a"}),
+                 node("Sqrt", {"a"}, {"r"}), node("Div", {"w", "r"}, {"d"}), node("Sqrt", {"d"}, {"p"}),
+                 node("Mul", {"x", "p"}, {"y"}), node("Gather", {"w", "k"}, {"e"}), node("Mul", {"e", "a"}, {"z"})},
+       .inputs = {{"x", f32}, {"k", i64}},
+       .outputs = {{"y", f32}, {"z", f32}},
+       .initializers = {{"w", f32}}});
+  for (const char* value : {"f", "a", "r"}) EXPECT_EQ(planned.made(value), f32) << value;
+  for (const char* value : {"d", "p", "y", "e", "z"}) EXPECT_EQ(planned.made(value), f16) << value;
+}
+
+TEST(PrecisionPlan, WholeNumbersThatAreComparedStay) {
+  const auto compared = [](const std::string& op, const Names& inputs) {
+    return GraphParts{
+        .nodes = {cast("k", "f", f32), cast("c", "h", f32), node("Exp", {"x"}, {"e"}), node("Ceil", {"e"}, {"g"}),
+                  node("Abs", {"f"}, {"a"}), node(op, inputs, {"b"}), node("Mul", {"x", "f"}, {"y"})},
+        .inputs = {{"k", i64}, {"x", f32}},
+        .outputs = {{"y", f32}, {"b", untyped}},
+        .initializers = {{"w", f32}, {"c", i64}}};
+  };
+  const Planned equal(compared("Equal", {"a", "w"}));
+  for (const char* value : {"f", "a", "w"}) EXPECT_EQ(equal.made(value), f32) << value;
+  EXPECT_EQ(equal.taken("y", 1), f16);
+  EXPECT_EQ(Planned(compared("ArgMax", {"f"})).made("f"), f32);
+  const Planned less(compared("Less", {"f", "g"}));  // with lengths that are computed
+  for (const char* value : {"f", "g"}) EXPECT_EQ(less.made(value), f32) << value;
+  EXPECT_EQ(less.made("e"), f16);
+  const Planned limit(compared("Greater", {"g", "h"}));  // with a constant
+  for (const char* value : {"f", "g", "h"}) EXPECT_EQ(limit.made(value), f16) << value;
+  // Transformers' causal mask, to which the mask of the input is added.
+  GraphParts masks = compared("Equal", {"s", "w"});
+  masks.nodes.insert(masks.nodes.begin() + 5,
+                     {node("Trilu", {"w"}, {"t"}), node("Add", {"t", "f"}, {"s"}), node("Slice", {"t", "c"}, {"z"})});
+  masks.outputs.push_back({"z", f32});
+  const Planned mask(masks);
+  for (const char* value : {"f", "s"}) EXPECT_EQ(mask.made(value), f32) << value;
+  for (const char* value : {"t", "z"}) EXPECT_EQ(mask.made(value), f16) << value;
+  EXPECT_EQ(Planned(compared("Equal", {"a", "w"}), {}, {}, f64).made("a"), f64);
+}
+
+TEST(PrecisionPlan, AnglesOfWholeNumbersStay) {
+  const auto angle = [](const Names& nodes) {
+    GraphParts parts{
+        .nodes = nodes, .inputs = {{"k", i64}, {"x", f32}}, .outputs = {{"y", f32}}, .initializers = {{"w", f32}}};
+    parts.nodes.push_back(node("Cos", {"a"}, {"c"}));
+    parts.nodes.push_back(node("Mul", {"x", "c"}, {"y"}));
+    return parts;
+  };
+  for (const char* op : {"Einsum", "Mul", "Pow", "MatMul", "Sum"}) {
+    const Planned planned(angle({cast("k", "f", f32), node(op, {"f", "w"}, {"a"})}), {}, {}, bf16);
+    for (const char* value : {"f", "a", "c"}) EXPECT_EQ(planned.made(value), f32) << op << value;
+    EXPECT_EQ(planned.made("y"), bf16);
+  }
+  const Planned call(angle({cast("k", "f", f32), node("F", {"f", "w"}, {"a"}, {.domain = "mine"})}),
+                     {.functions = {function("F", {"p", "q"}, {"r"}, {node("Mul", {"p", "q"}, {"r"})})}});
+  for (const char* value : {"f", "p", "r", "a", "c"}) EXPECT_EQ(call.made(value), f32) << value;
+  // A time that is an input, and an input that nothing scales.
+  const Planned time(angle({node("Unsqueeze", {"x", "k"}, {"u"}), node("Mul", {"u", "w"}, {"a"})}));
+  for (const char* value : {"u", "a", "c"}) EXPECT_EQ(time.made(value), f32) << value;
+  const Planned computed(angle({node("Exp", {"x"}, {"e"}), node("Mul", {"e", "w"}, {"a"})}));
+  for (const char* value : {"e", "a", "c"}) EXPECT_EQ(computed.made(value), f16) << value;
+  EXPECT_EQ(Planned(angle({node("Identity", {"x"}, {"a"})})).made("c"), f16);
+  EXPECT_EQ(Planned(angle({node("Mul", {"x", "x"}, {"a"})})).made("c"), f16);
+}
+
 TEST(PrecisionPlan, ScalesOfResizeStayAndItsImageChanges) {
   const Planned planned({.nodes = {node("Resize", {"x", "", "scales"}, {"y"})},
                          .inputs = {{"x", f32}},

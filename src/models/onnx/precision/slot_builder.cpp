@@ -23,25 +23,12 @@ constexpr std::string_view by_attribute = "an attribute of the function decides 
 constexpr std::string_view of_size = "it computes sizes or indices";
 constexpr std::string_view crashes = "ONNX Runtime 1.24 to 1.32 crashes when it loads it in the type";
 constexpr std::string_view of_products = "it takes sums of products of integers, which reach beyond the type's range";
-constexpr std::string_view of_angles = "it computes angles of whole numbers, whose digits the type does not have";
 constexpr std::string_view of_fused_products =
     "ONNX Runtime makes one operator of it and MatMulInteger, in float32 only";
-constexpr std::string_view of_lengths = "it computes with lengths or positions, which may be beyond the type's range";
 constexpr std::string_view edge_kept = "an input or output of the model keeps its type";
 
 // Nodes that are followed back, one after the other: a malformed model may have a circle of them.
 constexpr int max_chain = 16;
-
-bool is_wide_integer(DType dtype) {
-  constexpr DType wide[] = {DType::uint16, DType::int16, DType::int32, DType::int64, DType::uint32, DType::uint64};
-  return contains(wide, dtype);
-}
-
-// The type that a Cast names by its number; undefined for other nodes.
-DType cast_target(const Node& node) {
-  const Attribute* to = node.op_type == "Cast" ? node.attribute("to") : nullptr;
-  return to == nullptr ? DType::undefined : static_cast<DType>(to->i);
-}
 
 class SlotBuilder {
  public:
@@ -53,7 +40,6 @@ class SlotBuilder {
     slots_.node_inputs.resize(model.node_count);
     slots_.graph_outputs.resize(model.graph_count);
     slots_.uses.resize(model.values.size());
-    walked_.resize(model.values.size());
     folded_.resize(model.values.size());
     each_graph(model, [&](const Graph& graph) {
       for (const Node& node : graph.nodes) slots_.node_inputs[node.id].assign(node.inputs.size(), any_type);
@@ -62,18 +48,10 @@ class SlotBuilder {
     each_graph(model, [&](const Graph& graph) {
       for (const Node& node : graph.nodes) build_node(node, graph);
     });
-    each_graph(model, [&](const Graph& graph) { hold_sizes(graph); });
-    if (settings_.to == DType::float16) {
-      counts_.resize(model.values.size());
-      each_graph(model, [&](const Graph& graph) { hold_counts(graph); });
-    }
+    hold_exact_numbers(model, settings_, slots_);
     const bool is_for_cpu = settings_.request->runtime == ::tensorcast::onnx::Runtime::onnxruntime_cpu;
     if (is_16_bit() || (is_for_cpu && settings_.to == DType::float64)) {
       each_graph(model, [&](const Graph& graph) { hold_accumulators(graph); });
-    }
-    if (is_16_bit()) {
-      angles_.resize(model.values.size());
-      each_graph(model, [&](const Graph& graph) { hold_angles(graph); });
     }
     if (is_for_cpu) {
       each_graph(model, [&](const Graph& graph) { hold_crashing(graph); });
@@ -362,38 +340,6 @@ class SlotBuilder {
     }
   }
 
-  // Floats that become sizes, indices or text stay exact: everything that computes them, back to the first operator
-  // that computes something else.
-  void hold_sizes(const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      if (!node.domain.empty()) continue;
-      const bool makes_sizes = is_wide_integer(cast_target(node));
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!converts(node.inputs[i])) continue;
-        if (makes_sizes || is_size_input(node.op_type, i)) hold_size(node.inputs[i]);
-      }
-    }
-  }
-
-  void hold_size(ValueId id) {
-    std::vector<ValueId> left = {id};
-    while (!left.empty()) {
-      const ValueId next = left.back();
-      left.pop_back();
-      if (walked_[next]) continue;
-      walked_[next] = true;
-      const Value& value = model_.values[next];
-      if (value.producer == nullptr) continue;
-      const Node& node = *value.producer;
-      if (!node.domain.empty() || !may_compute_sizes(node.op_type)) continue;
-      slots_.hold(slots_.of_values[next], Hold::rule, of_size);
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!converts(node.inputs[i]) || node.op_type == "Cast") continue;
-        left.push_back(node.inputs[i]);
-      }
-    }
-  }
-
   [[nodiscard]] bool is_16_bit() const { return settings_.to == DType::float16 || settings_.to == DType::bfloat16; }
 
   // MatMulInteger and ConvInteger give sums that exceed float16 and the digits of bfloat16. A Cast makes them floats,
@@ -414,74 +360,6 @@ class SlotBuilder {
         slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, reason);
       }
     }
-  }
-
-  // Lengths and positions of a tensor have no bound that is known: what a Cast makes of them, and what is computed from
-  // them and constants alone, stays exact, and so does a quotient by them.
-  void hold_counts(const Graph& graph) {
-    constexpr std::string_view of_integers[] = {"Add", "Sub", "Mul", "Max", "Min", "Range", "ReduceProd", "ReduceSum"};
-    constexpr std::string_view of_floats[] = {"Add", "Sub", "Mul", "Div", "Neg", "Pow", "MatMul", "Cast"};
-    constexpr std::string_view ends[] = {"Sqrt", "Reciprocal", "Log", "Sin", "Cos"};
-    const auto is_count = [&](ValueId id) { return id != no_value && counts_[id]; };
-    const auto is_known = [&](ValueId id) {
-      if (id == no_value || counts_[id] || model_.values[id].initializer != nullptr) return true;
-      return is_constant_node(model_.values[id].producer);
-    };
-    for (const Node& node : graph.nodes) {
-      if (!node.domain.empty() || node.outputs.empty() || node.outputs[0] == no_value) continue;
-      const std::string_view op = node.op_type;
-      const ValueId made = node.outputs[0];
-      if (op == "Shape" || op == "Size") counts_[made] = true;
-      if (std::ranges::none_of(node.inputs, is_count)) continue;
-      if (!converts(made)) {
-        counts_[made] = is_wide_integer(type(made).element) && (only_moves_elements(op) || contains(of_integers, op));
-        continue;
-      }
-      // Not an embedding of positions, whose numbers are constants.
-      const bool takes_number =
-          op == "Cast" || std::ranges::any_of(node.inputs, [&](ValueId id) { return is_count(id) && converts(id); });
-      if (!takes_number) continue;
-      const bool is_made_of_counts = std::ranges::all_of(node.inputs, is_known);
-      const bool goes_on = is_made_of_counts && (only_moves_elements(op) || contains(of_floats, op));
-      const bool is_quotient = op == "Div" && node.inputs.size() == 2 && is_count(node.inputs[1]);
-      counts_[made] = goes_on;
-      if (goes_on || is_quotient || contains(ends, op)) {
-        slots_.hold(slots_.of_values[made], Hold::rule, of_lengths);
-      }
-    }
-  }
-
-  // Positions and times are whole numbers, of which 16 bits hold those up to 2048 or 256, and their angles need digits
-  // behind the point, too: from the Cast of an integer to Sin or Cos, as rotary embeddings have them, all stays exact.
-  void hold_angles(const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      const bool is_end = node.op_type == "Sin" || node.op_type == "Cos";
-      if (!is_end || !node.domain.empty() || node.inputs.empty() || node.outputs.empty()) continue;
-      if (converts(node.outputs[0]) && hold_angle(node.inputs[0], max_chain)) {
-        slots_.hold(slots_.of_values[node.outputs[0]], Hold::rule, of_angles);
-      }
-    }
-  }
-
-  // Holds a value, and what it is made of, if one of these is the Cast of an integer. Returns whether it did.
-  bool hold_angle(ValueId id, int steps) {
-    constexpr std::string_view linear[] = {"Add", "Sub", "Mul", "Div", "Neg", "MatMul"};
-    if (!converts(id) || steps == 0) return false;
-    if (angles_[id] != Angle::unknown) return angles_[id] == Angle::of_integer;
-    angles_[id] = Angle::other;
-    const Node* const node = model_.values[id].producer;
-    if (node == nullptr || !node->domain.empty() || node->inputs.empty()) return false;
-    bool is_angle = false;
-    if (node->op_type == "Cast") {
-      is_angle = node->inputs[0] != no_value && is_wide_integer(type(node->inputs[0]).element);
-      is_angle = is_angle || hold_angle(node->inputs[0], steps - 1);
-    } else if (only_moves_elements(node->op_type) || contains(linear, node->op_type)) {
-      for (const ValueId input : node->inputs) is_angle = hold_angle(input, steps - 1) || is_angle;
-    }
-    if (!is_angle) return false;
-    angles_[id] = Angle::of_integer;
-    slots_.hold(slots_.of_values[id], Hold::rule, of_angles);
-    return true;
   }
 
   // ONNX Runtime 1.24 to 1.32 do not survive loading MatMul of a constant and a tensor whose first axis a Transpose has
@@ -553,11 +431,7 @@ class SlotBuilder {
   const Model& model_;
   const PrecisionSettings& settings_;
   Slots slots_;
-  std::vector<bool> walked_;  // by value: hold_size() was there
-  std::vector<bool> counts_;  // by value: made of lengths and constants
-  enum class Angle : std::uint8_t { unknown, of_integer, other };
-  std::vector<Angle> angles_;  // of values
-  std::vector<bool> folded_;   // by value: ONNX Runtime computes it when it loads the model
+  std::vector<bool> folded_;  // by value: ONNX Runtime computes it when it loads the model
 };
 
 }  // namespace

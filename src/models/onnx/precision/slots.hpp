@@ -65,6 +65,9 @@ class Slots {
 // Makes them from the schemas, and holds those that rules keep.
 [[nodiscard]] Slots build_slots(const Model& model, const PrecisionSettings& settings);
 
+// Holds values whose digits count whatever their consumers are: sizes, indices, lengths, angles, whole numbers.
+void hold_exact_numbers(const Model& model, const PrecisionSettings& settings, Slots& slots);
+
 // Whether the request keeps the type of this input or output of the model.
 [[nodiscard]] bool keeps_edge(const Model& model, const PrecisionSettings& settings, const Declaration& edge);
 

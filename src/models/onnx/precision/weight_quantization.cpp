@@ -37,7 +37,7 @@ std::size_t product(std::span<const std::int64_t> shape) {
   return count;
 }
 
-bool has_transpose(const Node& node, std::string_view name) {
+bool is_set(const Node& node, std::string_view name) {
   const Attribute* attribute = node.attribute(name);
   return attribute != nullptr && attribute->i != 0;
 }
@@ -104,8 +104,19 @@ Result<quantized::QuantizedLoss> loss_of(const QuantizedTensor& made, const Tens
   return meter.loss();
 }
 
-bool is_matmul(const Node& node) {
-  return node.op_type == "MatMul" || node.op_type == "FusedMatMul" || node.op_type == "Attention";
+bool is_matrix_product(const Node& node) {
+  return node.op_type == "MatMul" || node.op_type == "FusedMatMul" || node.op_type == "Gemm" ||
+         node.op_type == "Attention";
+}
+
+// Returns the axis of a product's matrix along which it sums, or the other one. Gemm and FusedMatMul may transpose a
+// matrix, and FusedMatMul takes its rows from the first axis if transBatchA or transBatchB says so.
+std::size_t matrix_axis(const Node& node, std::size_t index, std::size_t rank, bool of_sum) {
+  const bool is_right = index == 1;
+  const bool is_transposed = is_right ? is_set(node, "transB") : index == 0 && is_set(node, "transA");
+  const bool sums_rows = is_right != is_transposed;
+  if (sums_rows != of_sum) return rank - 1;
+  return is_set(node, is_right ? "transBatchB" : "transBatchA") ? 0 : rank - 2;
 }
 
 bool is_recurrent(const Node& node) {
@@ -233,8 +244,9 @@ Result<StoredWeight> Quantization::quantized() const {
   const quantized::QuantizedLoss loss = TRY(loss_of(made_codes, TensorView{dtype, shape, numbers}));
   last_->snr_db[source_.tensor.offset] = loss.report.snr_db();
   const ConversionSettings settings{.refuse_zeroed = !source_.allow_loss};
-  TRY(at_tensor(source_.name, file_conversion::judge(
-                                  settings, file_conversion::find_quantizing_damage(loss.report, loss.nonzero, true))));
+  std::optional<Damage> damage = file_conversion::find_quantizing_damage(loss.report, loss.nonzero, true);
+  if (damage) damage->remedy = "another scheme or `keep` would help";
+  TRY(at_tensor(source_.name, file_conversion::judge(settings, std::move(damage))));
   numbers = {};
 
   StoredWeight made;
@@ -277,20 +289,16 @@ Result<StoredWeight> Quantization::quantized() const {
 }
 
 std::size_t channel_axis(const Node& node, std::size_t index, std::size_t rank) {
-  std::size_t axis = 0;  // Conv, Gather and others
-  if (is_matmul(node)) axis = index == 1 ? rank - 1 : rank - 2;
-  if (node.op_type == "Gemm") axis = index == 1 && !has_transpose(node, "transB") ? 1 : 0;
-  if (node.op_type == "ConvTranspose" || is_recurrent(node)) axis = 1;
-  return std::min(axis, rank - 1);
+  if (rank < 2) return 0;
+  if (is_matrix_product(node)) return matrix_axis(node, index, rank, false);
+  return node.op_type == "ConvTranspose" || is_recurrent(node) ? 1 : 0;  // Conv, Gather and others: 0
 }
 
 std::size_t input_axis(const Node& node, std::size_t index, std::size_t rank) {
-  std::size_t axis = rank - 1;
-  if (is_matmul(node)) axis = index == 1 ? rank - 2 : rank - 1;
-  if (node.op_type == "Gemm") axis = index == 1 && !has_transpose(node, "transB") ? 0 : 1;
-  if (node.op_type == "Conv") axis = 1;
-  if (node.op_type == "ConvTranspose") axis = 0;
-  return std::min(axis, rank - 1);
+  if (rank < 2) return 0;
+  if (is_matrix_product(node)) return matrix_axis(node, index, rank, true);
+  if (node.op_type == "ConvTranspose") return 0;
+  return node.op_type == "Conv" ? 1 : rank - 1;
 }
 
 }  // namespace tensorcast::models::onnx
