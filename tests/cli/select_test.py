@@ -265,9 +265,80 @@ class OtherFilesTest(SelectTest):
         self.assertIn('cache, which has the model "models--org--name"', message)
         self.assertFalse(self.out.exists())
 
+    def test_a_folder_in_a_snapshot(self):
+        snapshot = self.cache("1111") / "snapshots/1111"
+        (snapshot / "unet").mkdir()
+        (snapshot / "unet/model.safetensors").symlink_to("../../../blobs/abc")
+        self.done("convert", snapshot / "unet", "-o", self.out, "--to", "bfloat16")
+        self.assertEqual(self.files(self.out), ["SHA256SUMS", "model.safetensors"])
+        (snapshot / "unet/other.safetensors").symlink_to("/etc/hostname")
+        self.assertIn("leads out of the checkpoint's folder", self.exits(1, "inspect", snapshot / "unet").stderr)
+
     def test_the_only_snapshot(self):
         self.done("convert", self.cache("1111"), "-o", self.out, "--to", "bfloat16")
         self.assertEqual(self.files(self.out), ["SHA256SUMS", "model.safetensors"])
+
+
+class OtherToolsTest(SelectTest):
+    """Files of other tools in a checkpoint's folder: copied, or refused by name."""
+
+    def model(self, folder="in"):
+        source = self.folder / folder
+        source.mkdir(parents=True, exist_ok=True)
+        (source / "model.safetensors").write_bytes(fixtures.safetensors([checkpoints.tensor("a.weight", [64, 64], 1)]))
+        return source
+
+    def test_weights_of_other_tools_beside_a_checkpoint_are_copied(self):
+        source = self.model()
+        for name in ("openvino/openvino_model.bin", "metal/model.bin"):
+            (source / name).parent.mkdir()
+            (source / name).write_bytes(bytes(100))
+        self.done("convert", source, "-o", self.out, "--to", "bfloat16")
+        self.assertEqual((self.out / "metal/model.bin").read_bytes(), bytes(100))
+        self.done("verify", self.out, "--against", source)
+        (source / "metal/model.bin").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0")
+        self.assertIn("Git LFS", self.exits(1, "convert", source, "-o", "out2", "--to", "bfloat16").stderr)
+        # Alone, a file of this name is meant.
+        (self.folder / "alone").mkdir()
+        (self.folder / "alone/model.bin").write_bytes(bytes(100))
+        self.assertIn("neither a zip archive nor a pickle", self.exits(1, "inspect", "alone").stderr)
+
+    def test_parts_of_tensors_are_refused(self):
+        source = self.model()
+        for name, offsets, refused in (("whole", [0, 0], False), ("part", [0, 3], True)):
+            info = json.dumps({"a.weight": {"saved_offsets": offsets}})
+            (source / "model.safetensors").write_bytes(fixtures.safetensors([checkpoints.tensor("a.weight", [4, 3], 1)],
+                                                                            {"DCP_SHARDING_INFO": info}))
+            words = ("convert", source, "-o", name, "--to", "bfloat16")
+            if refused:
+                self.assertIn("the part of it at [0, 3]", self.refused(*words))
+            else:
+                self.done(*words)
+
+    def test_metadata_of_each_rank_are_refused_by_name(self):
+        (self.folder / "in").mkdir()
+        (self.folder / "in/__0_0.distcp").write_bytes(b"x")
+        (self.folder / "in/__0.metadata").write_bytes(b"x")
+        self.assertIn("use_collectives=False", self.refused("inspect", "in"))
+
+    def test_a_file_has_no_shards(self):
+        source = self.model() / "model.safetensors"
+        self.assertIn("--max-shard-size is for checkpoints",
+                      self.refused("convert", source, "-o", "out/", "--to", "bfloat16", "--max-shard-size", "5KB"))
+
+    def test_models_whose_one_configuration_would_say_two_things(self):
+        source = self.model()
+        (source / "config.json").write_text("{}")
+        names = ["layers.0.q_proj.weight", "layers.1.q_proj.weight"]
+        for file, name in (("mtp", "mtp.0.q_proj.weight"), ("second", names[1])):
+            (source / "model.safetensors").write_bytes(fixtures.safetensors([checkpoints.tensor(names[0], [64, 64], 1)]))
+            (source / f"{file}.safetensors").write_bytes(fixtures.safetensors([checkpoints.tensor(name, [64, 64], 2)]))
+            self.done("convert", source, "-o", f"same-{file}", "--to", "fp8-channel")
+            self.done("verify", f"same-{file}", "--against", source)
+            said = self.refused("convert", source, "-o", "not", "--to", "fp8-channel", "--rule", f"{name}=int8-channel")
+            self.assertIn("several models and one configuration", said)
+            self.assertIn("--skip-files", said)
+            (source / f"{file}.safetensors").unlink()
 
 
 class CommandTest(SelectTest):

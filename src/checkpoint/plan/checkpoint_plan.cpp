@@ -149,7 +149,7 @@ class Planning {
       folder.renamed.merge(TRY(in_file(source_.folder, rename_layers(planned, renamed))));
     }
     TRY(check_layers(folder, planned.layers.method, beside));
-    if (planned.respelling.any()) note_respelling(model, std::move(planned.respelling), folder);
+    if (planned.respelling.any()) TRY(note_respelling(model, std::move(planned.respelling), folder));
     if (pieces.empty() && !planned.tensors.empty()) return {};  // all are dropped
     return add_shards(model, std::move(pieces));
   }
@@ -171,12 +171,20 @@ class Planning {
   }
 
   // Remembers the configuration of the new spelling, and what is to be said.
-  void note_respelling(const SourceModel& model, quantized::Respelling respelling, FolderPlan& folder) {
+  Result<void> note_respelling(const SourceModel& model, quantized::Respelling respelling, FolderPlan& folder) {
     for (std::string& warning : respelling.warnings) plan_.warnings.push_back(std::move(warning));
+    if (folder.respelled) {
+      if (folder.respelled->section == respelling.config.section) return {};
+      return in_file(source_.folder + "/" + source_.shards[model.shards.front()].name,
+                     unsupported("the folder has several models and one configuration, which would have to say another "
+                                 "thing of each",
+                                 "`skip_files` leaves out all but one"));
+    }
     if (!respelling.config.own_file.empty()) {
       plan_.texts.push_back({.name = model.folder + "hf_quant_config.json", .text = respelling.config.own_file});
     }
     folder.respelled = std::move(respelling.config);
+    return {};
   }
 
   // Notes what a tensor means for the configuration of its folder.

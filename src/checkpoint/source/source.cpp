@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "checkpoint/source/json_tree.hpp"
 #include "checkpoint/source/shard_file.hpp"
 #include "checkpoint/store/file_name.hpp"
 #include "dtype/error_places.hpp"
@@ -42,6 +43,32 @@ Result<void> check_kind(const StoredFile& source, const std::string& name) {
   return *std::move(other);
 }
 
+Result<bool> is_saved_by_torch(const StoredFile& source) {
+  std::array<std::byte, 512> buffer{};
+  const auto head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
+  TRY(source.read(0, head));
+  return formats::pytorch_format.sniff(head, source.size());
+}
+
+// torch.distributed.checkpoint writes each rank's parts of tensors to a file, with the place of each.
+Result<void> check_has_whole_tensors(const formats::Metadata& metadata) {
+  const auto places = std::ranges::find(metadata, "DCP_SHARDING_INFO", [](const auto& entry) { return entry.first; });
+  if (places == metadata.end()) return {};
+  const JsonTree tree = TRY(JsonTree::parse(places->second));
+  for (const JsonTree::Node tensor : tree.members(tree.root())) {
+    const std::optional<JsonTree::Node> offsets = tree.find(tensor, "saved_offsets");
+    constexpr std::string_view zeros = "[0, ]";  // and what is between them
+    if (!offsets || tree.text(*offsets).find_first_not_of(zeros) == std::string_view::npos) continue;
+    return of_tensor(
+        tree.key(tensor),
+        unsupported(fmt::format("DCP_SHARDING_INFO says that this is the part of it at {}, and parts are not read",
+                                tree.text(*offsets).substr(0, 100)),
+                    "join them with torch.distributed.checkpoint's consolidate_safetensors_files(); if that was done, "
+                    "`skip_files` leaves the parts out"));
+  }
+  return {};
+}
+
 Result<SourceShard> read_shard(const std::string& folder, const std::string& name, std::vector<std::string>& warnings) {
   StoredFile source = TRY(open_source(folder, name));
   TRY(check_kind(source, name));
@@ -59,6 +86,7 @@ Result<SourceShard> read_shard(const std::string& folder, const std::string& nam
     }
     return std::move(header).error();
   }
+  TRY(in_file(source.path(), check_has_whole_tensors(header->header.metadata)));
   return SourceShard{{.name = name,
                       .bytes = source.size(),
                       .version = source.version(),
@@ -81,7 +109,8 @@ class Reading {
     const auto is_shard = [&](const std::string& name) {
       if (is_in_dot_folder(name)) return false;
       if (is_safetensors(name)) return true;
-      return is_torch_weights_name(name) && reads_torch() && !has_safetensors.contains(folder_of(name));
+      if (!is_torch_weights_name(name) || !reads_torch() || has_safetensors.contains(folder_of(name))) return false;
+      return has_safetensors.empty() || folder_of(name).empty() || !is_of_another_tool(name);
     };
     for (const ListedFile& file : files) {
       if (is_in_dot_folder(file.name)) continue;
@@ -136,6 +165,15 @@ class Reading {
     checkpoint_.left_out = std::move(listing.left_out);
     return std::move(listing.files);
   }
+  // Beside a checkpoint, other tools' weights may have such a name: openvino/openvino_model.bin, gpt-oss'
+  // metal/model.bin. What a failed download left is none of them.
+  [[nodiscard]] bool is_of_another_tool(const std::string& name) const {
+    const Result<StoredFile> source = open_source(checkpoint_.folder, name);
+    if (!source || !check_kind(*source, name)) return false;
+    const Result<bool> is_saved = is_saved_by_torch(*source);
+    return is_saved && !*is_saved;
+  }
+
   [[nodiscard]] bool reads_torch() const { return is_local(checkpoint_.folder); }
 
   Result<SourceCheckpoint> finish(const std::vector<ListedFile>& files) {
@@ -293,7 +331,15 @@ class Reading {
     }
     for (const std::string& folder : folders) {
       const std::string name = folder + std::string(distributed_metadata);
-      if (has_safetensors.contains(folder) || !is_file(checkpoint_.folder + "/" + name)) continue;
+      if (has_safetensors.contains(folder)) continue;
+      if (!is_file(checkpoint_.folder + "/" + name)) {
+        const std::string of_rank = folder + "__0" + std::string(distributed_metadata);
+        if (!is_file(checkpoint_.folder + "/" + of_rank)) continue;
+        return in_file(checkpoint_.folder + "/" + of_rank,
+                       unsupported("each rank has metadata of its own, as torch.distributed.checkpoint writes them "
+                                   "with use_collectives=False, and these are not read",
+                                   "load the checkpoint in PyTorch, and save it with collectives"));
+      }
       TRY(add_model_of({name}));
       for (const ListedFile& file : files) {
         if (folder_of(file.name) == folder && file.name.ends_with(distributed_extension)) taken_.insert(file.name);
@@ -307,10 +353,8 @@ class Reading {
     for (const ListedFile& file : files) {
       if (!is_torch_name(file.name)) continue;
       const StoredFile source = TRY(open_source(checkpoint_.folder, file.name));
-      std::array<std::byte, 512> buffer{};
-      const auto head = std::span(buffer).first(std::min<std::uint64_t>(source.size(), buffer.size()));
-      TRY(source.read(0, head));
-      if (!formats::pytorch_format.sniff(head, source.size())) continue;
+      const bool is_saved = TRY(is_saved_by_torch(source));
+      if (!is_saved) continue;
       TRY(add_model_of({file.name}));
       if (!checkpoint_.shards.back().header.tensors.empty()) continue;
       checkpoint_.shards.pop_back();

@@ -187,10 +187,16 @@ std::string below(const std::string& folder, const std::string& path) {
   return path.substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
 }
 
-// Returns the folder of the blobs of a snapshot of Hugging Face's cache, "" for another folder.
+// Returns the folder of the blobs of a snapshot of Hugging Face's cache, or of a folder in one, such as a model's of
+// diffusers; "" for another folder.
 std::string blobs_of_snapshot(const std::string& folder) {
-  const fs::path snapshots = fs::path(folder).parent_path();
-  return snapshots.filename() == "snapshots" ? (snapshots.parent_path() / "blobs").string() : std::string();
+  for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path snapshots = at.parent_path(), model = snapshots.parent_path();
+    if (snapshots.filename() != "snapshots") continue;
+    std::error_code status;
+    if (fs::is_directory(model / "blobs", status)) return (model / "blobs").string();
+  }
+  return {};
 }
 
 }  // namespace

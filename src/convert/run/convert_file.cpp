@@ -252,6 +252,10 @@ Result<ConvertOutcome> convert_opened(const ConvertRequest& request,
   if (!request.filter.skip_files.empty()) {
     return in_file(request.input, invalid("`skip_files` is for checkpoints, and the input is a file"));
   }
+  if (request.max_shard_bytes != 0) {
+    return in_file(request.input, invalid("`max_shard_size` is for checkpoints, and the input is a file",
+                                          "give the folder that it is in: files beside it can be left out"));
+  }
   const Result<const Format*> output =
       file_conversion::output_format_of(request);  // an error is told after those of the input
   OpenedInput input = TRY(file_conversion::open_model_file(
