@@ -126,6 +126,14 @@ class QuantizeLimitsTest(running.CommandTest):
         self.done("convert", "codes", "-o", "less", "--to", "bfloat16", "--include", r"layers\.0\.mlp\.experts\.0")
         self.assertNotIn(experts, self.section("less")["modules_to_not_convert"])
 
+    def test_adapters_stay_plain(self):
+        base = "base_model.model.model.layers.0.self_attn.q_proj"
+        self.write_tensors("lora", {f"{base}.lora_A.weight": bf16(16, HIDDEN, 1), f"{base}.lora_B.weight": bf16(HIDDEN, 16, 2)})
+        said = self.refused("convert", "lora", "-o", "out", "--to", "fp8-channel")
+        self.assertIn("loaders of adapters take their weights as numbers", said)
+        self.done("convert", "lora", "-o", "out", "--to", "fp8-channel", "--force-layout")
+        self.done("convert", "lora", "-o", "half", "--to", "float16")
+
     def test_a_quantized_head_is_a_target_beside_linear_layers(self):
         self.done("convert", "in", "-o", "head", "--to", "fp8-channel", "--rule", "lm_head=fp8-channel")
         self.assertEqual([group["targets"] for group in self.section("head")["config_groups"].values()], [["Linear", "lm_head"]])

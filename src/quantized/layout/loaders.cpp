@@ -49,6 +49,8 @@ constexpr auto loaders = std::to_array<Loader>({
 
 constexpr std::string_view by_modules =
     "compressed-tensors modelopt deepseek transformers-mxfp8 gpt-oss quark gptq gptq-v2 awq auto-round auto-round-awq";
+// Of names of PEFT and of diffusers.
+constexpr std::string_view adapter_words[] = {".lora_A.", ".lora_B.", ".lora_down.", ".lora_up."};
 constexpr std::string_view transformers = "transformers 5.24";
 constexpr std::string_view with_tensors = "transformers 5.24 with compressed-tensors 0.20.1";
 
@@ -57,6 +59,8 @@ constexpr auto limits = std::to_array<LoaderLimit>({
      "only linear layers are quantized, and the codes of an embedding are taken for its numbers"},
     {by_modules, "", WeightTrait::conv1d, 0, LimitEffect::leave, "all",
      "Conv1D, whose weight lies as [inputs, outputs], is no linear layer"},
+    {by_modules, "", WeightTrait::adapter, 0, LimitEffect::leave, "all",
+     "loaders of adapters take their weights as numbers, and pass over scales"},
     {"gpt-oss", "", WeightTrait::no_fused_expert, 0, LimitEffect::leave, "all",
      "only experts in one tensor are read as MXFP4"},
     {by_modules, "", WeightTrait::plain_float8, 0, LimitEffect::leave, "all",
@@ -107,6 +111,9 @@ bool has_trait(const LoadedWeight& weight, const LoaderLimit& limit, const Model
       return kind == TensorKind::expert && weight.name.find("shared_expert") == std::string_view::npos;
     case WeightTrait::no_fused_expert:
       return !weight.is_transposed && (weight.beside_fused_experts || !architecture.model_type().empty());
+    case WeightTrait::adapter:
+      return std::ranges::any_of(
+          adapter_words, [&](std::string_view word) { return weight.name.find(word) != std::string_view::npos; });
     case WeightTrait::plain_float8:
       break;
   }

@@ -31,6 +31,7 @@ enum class WeightTrait : std::uint8_t {
   expert,           // a module of its own, or one tensor of all experts
   no_fused_expert,  // anything but one tensor of all experts
   read_by_model,    // the model reads the weight itself, beside calling its module
+  adapter,          // a factor of a LoRA, which is added to a weight
   plain_float8,     // float8 numbers without scales, beside quantized weights
 };
 

@@ -49,6 +49,9 @@ TEST(Loaders, TakeLinearLayersAlone) {
     EXPECT_EQ(traits_of(layout, "mxfp4", conv1d, {256, 768}, model("llama")), Traits()) << layout;
   }
   EXPECT_EQ(traits_of("gguf", "q4_k", table, {1024, 256}), Traits());
+  const std::string_view lora = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
+  EXPECT_EQ(traits_of("compressed-tensors", "fp8-channel", lora, {16, 256}), Traits{WeightTrait::adapter});
+  EXPECT_EQ(traits_of("deepseek", "fp8-block", "a.lora_gate.weight", {16, 16}), Traits());
 }
 
 TEST(Loaders, LeaveWhatTheModelKeepsInFloat32) {
