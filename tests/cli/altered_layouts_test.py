@@ -135,7 +135,8 @@ def mlx_affine_beside_mx():
 
 def modelopt_in_metadata():
     model = MODELS["modelopt-nvfp4"][0]()
-    model.metadata = {"format": "pt", "quantization_config": json.dumps(section(model))}
+    producer = {"producer": {"name": "modelopt", "version": "0.47.0"}}
+    model.metadata = {"format": "pt", "quantization_config": json.dumps({**section(model), **producer})}
     return model
 
 

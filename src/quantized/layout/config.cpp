@@ -39,6 +39,8 @@ std::string method_of(const Json& section, std::string_view key, std::string_vie
   return method;
 }
 
+constexpr std::string_view metadata_source = "the file's metadata";
+
 std::int64_t size_of(const Json& value, std::int64_t least) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
   if (!value.is_number_integer()) return not_a_size;
@@ -108,12 +110,12 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
     if (!parsed || !parsed->is_object()) continue;
     Json& json = *parsed;
     if (config.name == "_quantization_metadata") {
-      found.push_back({.source = "the file's metadata", .method = "comfyui", .section = std::move(json)});
+      found.push_back({.source = std::string(metadata_source), .method = "comfyui", .section = std::move(json)});
       continue;
     }
     if (config.name == torchao_text) {
       for (Json& description : json) description = torchao_description(description);
-      found.push_back({.source = "the file's metadata", .method = "torchao", .section = std::move(json)});
+      found.push_back({.source = std::string(metadata_source), .method = "torchao", .section = std::move(json)});
       continue;
     }
     const auto add = [&found](const std::string& source, Json section, std::string_view key, std::string_view file) {
@@ -122,7 +124,7 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
       found.push_back({.source = source, .method = std::move(method), .section = std::move(section)});
     };
     if (config.name == "quantization_config") {
-      add("the file's metadata", std::move(json), config.name, "");
+      add(std::string(metadata_source), std::move(json), config.name, "");
       continue;
     }
     const std::size_t before = found.size();
@@ -131,7 +133,10 @@ std::vector<Description> read_descriptions(std::span<const ConfigText> texts) {
     const bool own_file = config.name == "quantize_config.json" || config.name == "quant_config.json";
     if (found.size() == before && own_file) add(config.name, std::move(json), "", config.name);
   }
-  const bool in_file = std::ranges::find(texts, "quantization_config", &ConfigText::name) != texts.end();
+  const bool in_file = std::ranges::any_of(found, [](const Description& one) {
+    const Json* const producer = object_in(one.section, "producer");  // which has no version if this library wrote it
+    return one.source == metadata_source && producer != nullptr && producer->contains("version");
+  });
   for (Description& description : found) description.is_in_file = in_file;
   return found;
 }

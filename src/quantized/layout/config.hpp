@@ -22,7 +22,7 @@ struct Description {
   std::string source;       // for messages: "config.json"
   std::string method;       // in lower case: "fp8", "compressed-tensors", "modelopt"; "" if it has no name
   Json section;             // an object
-  bool is_in_file = false;  // the metadata of the tensors' file has a description, too
+  bool is_in_file = false;  // ModelOpt put one into the metadata of the tensors' file
 };
 
 // The name that this library has for a method, whose case and dashes files choose: "compressed-tensors".

@@ -77,7 +77,7 @@ void complete_nvfp4(const ModelTensors& tensors, const std::string& module, std:
   constexpr std::string_view metadata = "quantization_config";
   if (description.is_in_file && !is_accepted(tensors.accepted(), metadata)) {
     builder.fail(
-        fmt::format("\"{0}\" is in the file's metadata, too, where ModelOpt puts it when it pads weights or stores "
+        fmt::format("ModelOpt's \"{0}\" is in the file's metadata, where it puts it when it pads weights or stores "
                     "scales in tiles of a GPU; `accept` {0} reads scales that lie in rows",
                     metadata));
   }
