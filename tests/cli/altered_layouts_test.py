@@ -135,8 +135,8 @@ def mlx_affine_beside_mx():
 
 def modelopt_in_metadata():
     model = MODELS["modelopt-nvfp4"][0]()
-    producer = {"producer": {"name": "modelopt", "version": "0.47.0"}}
-    model.metadata = {"format": "pt", "quantization_config": json.dumps({**section(model), **producer})}
+    description = {"quant_method": "modelopt", "quant_algo": "NVFP4", "producer": {"name": "modelopt", "version": "0.47.0"}}
+    model.metadata = {"format": "pt", "quantization_config": json.dumps(description)}
     return model
 
 
