@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "block/format/description.hpp"
 #include "c_api/c_call.hpp"
 #include "dtype/formatted.hpp"
 #include "dtype/lower_case.hpp"
@@ -185,17 +186,14 @@ Result<Quantization> read_quantization(const char* scheme, const tensorcast::Sha
 // The bytes that the rows' prepared call reads, of codes that begin with the first row's.
 Result<std::span<const std::byte>> codes_of_rows(tc_prepared_dequantize& prepared, const void* codes,
                                                  std::int64_t first, std::int64_t rows) {
-  using tensorcast::BlockPacking;
-  const BlockPacking packing = prepared.coding.packing;
   const tensorcast::CodeRange range = TRY(prepared.rows.code_range(first, rows));
   if (rows == 0) return std::span<const std::byte>{};
-  if (prepared.coding.transposed || packing == BlockPacking::words_down || packing == BlockPacking::awq ||
-      packing == BlockPacking::row_pairs) {
+  if (tensorcast::block::has_whole_matrices(prepared.coding)) {
     return invalid("codes of this layout are in whole matrices, not in rows that could be elsewhere",
                    "give NULL, which reads the codes of the tensor");
   }
   const std::span given(static_cast<const std::byte*>(codes), static_cast<std::size_t>(range.end - range.begin));
-  if (packing != BlockPacking::flat) return given;
+  if (prepared.coding.packing != tensorcast::BlockPacking::flat) return given;
   const std::uint64_t code = static_cast<std::uint64_t>(first) * prepared.columns;
   if (code % 2 != 0) {
     return invalid(formatted("row {} begins within a byte of the codes", first),

@@ -14,10 +14,6 @@
 namespace tensorcast::block {
 namespace {
 
-bool is_transposed(const BlockCoding& coding) noexcept {
-  return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
-}
-
 // Zero points, biases and scales that are not in tiles: one for each block.
 Result<void> check_grid(const TensorView& view, const GridSize& grid, const char* what) {
   TRY(check_bytes(view, what));
@@ -209,7 +205,7 @@ Result<CodeRange> range_of(const Checked& checked, std::int64_t first, std::int6
     constexpr std::uint64_t aligned = CodeMatrices::alignment / 2;  // bytes; the reader begins at whole ones
     return CodeRange{begin * checked.columns / 2 / aligned * aligned, (end * checked.columns + 1) / 2};
   }
-  if (checked.transposed || codes.packing == BlockPacking::row_pairs) {
+  if (has_whole_matrices(checked.coding())) {
     return CodeRange{begin / checked.rows * codes.matrix_bytes, ((end - 1) / checked.rows + 1) * codes.matrix_bytes};
   }
   return CodeRange{begin * codes.row_bytes, end * codes.row_bytes};

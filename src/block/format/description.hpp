@@ -12,6 +12,16 @@ namespace tensorcast::block {
 // Errors: invalid_argument: an enumerator or a number that does not exist, or fields that exclude each other.
 [[nodiscard]] Result<void> check_coding(const BlockCoding& coding);
 
+// Whether the codes lie as [..., columns, rows] of the weight.
+[[nodiscard]] constexpr bool is_transposed(const BlockCoding& coding) noexcept {
+  return coding.transposed || coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq;
+}
+
+// Whether the bytes of a row are among those of its whole matrix, and not one after the other.
+[[nodiscard]] constexpr bool has_whole_matrices(const BlockCoding& coding) noexcept {
+  return is_transposed(coding) || coding.packing == BlockPacking::row_pairs;
+}
+
 // Errors: invalid_argument: the bytes are not those of the type and the shape. `what` names the array.
 [[nodiscard]] Result<void> check_bytes(const TensorView& view, const char* what);
 

@@ -44,9 +44,8 @@ Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& co
   if (bit_width(dtype) == 0) return invalid("codes of no numeric type");
   std::vector<std::int64_t> dims(codes.begin(), codes.end());
   if (coding.transposed) TRY(join_blocks(dims, scales));
-  const bool is_matrix = coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq ||
-                         coding.packing == BlockPacking::row_pairs || coding.transposed;
-  if (dims.size() < (is_matrix ? 2u : 1u)) return invalid(formatted("codes of {} dimensions", dims.size()));
+  if (dims.size() < (block::has_whole_matrices(coding) ? 2u : 1u))
+    return invalid(formatted("codes of {} dimensions", dims.size()));
   // Codes of less than a byte in a type of their own are one an element.
   const std::int64_t item = bit_width(dtype) < 8 ? coding.bits : bit_width(dtype);
   const std::size_t down = dims.size() - 2;
@@ -69,9 +68,7 @@ Result<Shape> find_shape(const BlockCoding& coding, DType dtype, const Shape& co
     done = widen(dims.back(), item, coding.bits);
   }
   TRY(std::move(done));
-  if (coding.packing == BlockPacking::words_down || coding.packing == BlockPacking::awq || coding.transposed) {
-    std::swap(dims[down], dims.back());
-  }
+  if (block::is_transposed(coding)) std::swap(dims[down], dims.back());
   return Shape(dims);
 }
 
