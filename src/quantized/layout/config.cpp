@@ -39,8 +39,6 @@ std::string method_of(const Json& section, std::string_view key, std::string_vie
   return method;
 }
 
-constexpr std::string_view metadata_source = "the file's metadata";
-
 std::int64_t size_of(const Json& value, std::int64_t least) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
   if (!value.is_number_integer()) return not_a_size;

@@ -17,6 +17,9 @@ inline constexpr std::string_view accepted_words = "`accept`";
 // is a string, so that one that is no JSON spoils no other.
 inline constexpr std::string_view torchao_text = "torchao's metadata";
 
+// What messages call the metadata of the tensors' file.
+inline constexpr std::string_view metadata_source = "the file's metadata";
+
 // A file that may describe the quantization, or an entry of metadata with its key as the name.
 struct ConfigText {
   std::string name;  // without its folder

@@ -105,13 +105,13 @@ std::string claim_of_text(std::string_view file_name, std::string_view text) {
 }
 
 std::string claim_of_metadata(const formats::Metadata& metadata) {
-  if (has_torchao(metadata)) return claim("the file's metadata", "torchao");
+  if (has_torchao(metadata)) return claim(quantized::metadata_source, "torchao");
   for (const auto& [key, value] : metadata) {
     if (std::ranges::find(metadata_keys, key) == metadata_keys.end()) continue;
     const Json section = parsed(value);
     if (!section.is_object() || section.empty()) continue;
     const std::optional<std::string> method = method_of(section);
-    if (method || key == metadata_keys[0]) return claim("the file's metadata", method.value_or(""));
+    if (method || key == metadata_keys[0]) return claim(quantized::metadata_source, method.value_or(""));
   }
   return {};
 }
