@@ -29,7 +29,9 @@ FLAGS = (
 TARGET = '-DTENSORCAST_TARGET=portable -DTENSORCAST_TARGET_LEVEL=0 "-DTENSORCAST_SIMD_HEADER=\\"kernels/simd/portable.hpp\\""'
 WITH_OR_WITHOUT_KERNELS = ROOT / "src/cast/run_conversion.cpp"
 OF_BLOCKS = {"encode_gguf", "encode_runs", "fit_runs", "multiply", "scale_runs", "unpack_gguf"}
-SHRINK = "--enable-simd --enable-bulk-memory --enable-sign-ext --enable-mutable-globals --enable-nontrapping-float-to-int"
+FEATURES = "--enable-simd --enable-bulk-memory --enable-sign-ext --enable-mutable-globals --enable-nontrapping-float-to-int"
+# Equal functions once, and numbers without padding. -Oz gives fewer bytes, but more of them after brotli.
+SHRINK = f"{FEATURES} --duplicate-function-elimination --strip-debug --strip-producers"
 STACK = 1 << 20
 
 RULES = f"""\
@@ -44,7 +46,7 @@ rule link
   command = $zig c++ {FLAGS} -O2 -mexec-model=reactor $in -o $out -s -Wl,--gc-sections,--strip-all $exports
   description = $out
 rule shrink
-  command = wasm-opt {SHRINK} -Oz --converge --strip-debug --strip-producers $in -o $out
+  command = wasm-opt {SHRINK} $in -o $out
   description = $out
 """
 
