@@ -119,12 +119,14 @@ struct OutputFilter {
 // Checks a pattern of ConvertRule. Errors: invalid_argument, naming what is wrong in the pattern.
 [[nodiscard]] TENSORCAST_API Result<void> check_pattern(const std::string& pattern);
 
-// The types of arrays whose file does not name them: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`.
+// The types of arrays whose file does not name them: ml_dtypes' types in npy and npz, written as `|V1` or `<V2`. A file
+// that says otherwise is an error.
 struct SourceTypes {
   DType all = DType::undefined;                           // of every array that is not named below
   std::vector<std::pair<std::string, DType>> named = {};  // array, its type; each must be in the file
 
   SourceTypes(DType dtype = DType::undefined) : all(dtype) {}
+  [[nodiscard]] bool empty() const noexcept { return all == DType::undefined && named.empty(); }
   // The type of an array: the named one, else `all`.
   [[nodiscard]] TENSORCAST_API DType of(std::string_view tensor) const noexcept;
 };
@@ -447,7 +449,7 @@ struct InspectRequest {
 };
 
 // Lists the tensors of a file, and its quantized layers. Of the elements, only scales of such layers are read.
-// Errors: io, parse, unsupported, invalid_argument (`from` names a tensor that the file does not have).
+// Errors: io, parse, unsupported, invalid_argument (`from` names a tensor or a type that the file does not have).
 // Cost: reads the headers, and at most 256 MiB of scales.
 [[nodiscard]] TENSORCAST_API Result<FileSummary> inspect(const InspectRequest& request);
 

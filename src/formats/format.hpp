@@ -37,6 +37,10 @@ struct TensorInfo {
   // The reason why the elements cannot be read although the file's other tensors can; the tensor is then only listed.
   // Null: they can. A pointer, as models have tens of thousands of tensors, and hardly one has a problem.
   std::shared_ptr<const Error> problem = nullptr;
+
+  [[nodiscard]] std::string_view type_name() const noexcept {
+    return foreign_dtype.empty() ? tensorcast::name(dtype) : std::string_view(foreign_dtype);
+  }
 };
 
 // Bounds of the magnitudes of numbers other than 0, NaN and infinity.

@@ -63,6 +63,7 @@ struct FolderPlan {
   bool stays = false;                            // something is quantized in the output, too
   std::set<std::string> quantized_experts = {};  // modules of experts of which some stay quantized
   std::optional<quantized::WrittenConfig> respelled = {};
+  std::optional<Error> not_quantized = {};  // why a model of a request that quantizes has no weight that is
   file_conversion::NewEntries renamed = {};
 
   // Reports whether what its files say about quantization is not true any more.
@@ -100,6 +101,7 @@ class Planning {
           "codes become plain numbers, and the configuration stays: a loader that applies it gets "
           "wrong weights");
     }
+    TRY(check_quantized());
     TRY(planner_->check_all_planned());
     TRY(check_claims());
     if (plan_.shards.empty()) {
@@ -151,6 +153,9 @@ class Planning {
     TRY(check_layers(folder, planned.layers.method, beside));
     if (planned.respelling.any()) TRY(note_respelling(model, std::move(planned.respelling), folder));
     if (pieces.empty() && !planned.tensors.empty()) return {};  // all are dropped
+    if (planned.not_quantized) {
+      folder.not_quantized = at_shard(*std::move(planned.not_quantized), *opened.shards);
+    }
     return add_shards(model, std::move(pieces));
   }
 
@@ -222,6 +227,19 @@ class Planning {
                                            "cannot name the ones that are",
                                            method),
                                "decode all of them, or none"));
+  }
+
+  // A part of a model, such as a VAE, may have nothing to quantize. Another model of the same folder may not, as the
+  // configuration is that of both.
+  Result<void> check_quantized() {
+    const bool is_any = std::ranges::any_of(folders_, [](auto& each) { return each.second.respelled.has_value(); });
+    for (const auto& [name, folder] : folders_) {
+      if (!folder.not_quantized) continue;
+      if (!is_any || folder.respelled) return *folder.not_quantized;
+      plan_.warnings.push_back(
+          fmt::format("{}: nothing is quantized: {}", name.empty() ? "./" : name, folder.not_quantized->message));
+    }
+    return {};
   }
 
   // Quantized tensors that are not recognized could not be left alone.
@@ -448,6 +466,11 @@ Result<void> check_folder_request(const ConvertRequest& request) {
     return invalid(std::move(message), std::move(hint));
   };
   if (request.raw) return fail("a checkpoint is not raw bytes");
+  if (!request.from.empty())
+    return fail("the files of a checkpoint say the types of their tensors", "leave `from` out");
+  if (!request.input_format.empty()) {
+    return fail("the formats of a checkpoint's files are told by their names and content", "leave `input_format` out");
+  }
   if (!request.output_format.empty() && request.output_format != "safetensors") {
     return fail(fmt::format("checkpoints are written as safetensors, not {}", request.output_format));
   }

@@ -111,6 +111,12 @@ TEST(CheckpointPlan, SaysWhatCannotBe) {
   request.raw.emplace();
   EXPECT_EQ(message(request), "a checkpoint is not raw bytes");
   request = files.request(DType::float16);
+  request.from = DType::bfloat16;
+  EXPECT_EQ(message(request), "the files of a checkpoint say the types of their tensors");
+  request = files.request(DType::float16);
+  request.input_format = "npy";
+  EXPECT_EQ(message(request), "the formats of a checkpoint's files are told by their names and content");
+  request = files.request(DType::float16);
   request.filter.drop = {"."};
   EXPECT_EQ(message(request), "no tensor is left to write");
   request = files.request(DType::float16);

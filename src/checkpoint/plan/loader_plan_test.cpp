@@ -22,7 +22,13 @@ class ArchitectureFolder {
  public:
   using Shapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
   ArchitectureFolder(const std::string& model_type, const Shapes& shapes) {
-    std::filesystem::create_directories(in());
+    put("", R"({"model_type": ")" + model_type + "\"}", shapes);
+  }
+
+  // Adds a file of `part`, which is "" or ends in /, and config.json beside it, unless `config` is empty.
+  void put(const std::string& part, const std::string& config, const Shapes& shapes,
+           const std::string& file = "model.safetensors") const {
+    std::filesystem::create_directories(in() + "/" + part);
     std::vector<NamedTensor> tensors;
     for (const auto& [name, shape] : shapes) {
       std::size_t count = 1;
@@ -32,8 +38,8 @@ class ArchitectureFolder {
       const auto bytes = std::as_bytes(std::span(numbers));
       tensors.push_back({name, Tensor::own(DType::float32, shape, {bytes.begin(), bytes.end()}).value()});
     }
-    EXPECT_TRUE(write_tensors(in() + "/model.safetensors", tensors));
-    io::put_file(in() + "/config.json", R"({"model_type": ")" + model_type + "\"}");
+    EXPECT_TRUE(write_tensors(in() + "/" + part + file, tensors));
+    if (!config.empty()) io::put_file(in() + "/" + part + "config.json", config);
   }
 
   [[nodiscard]] std::string in() const { return folder_ / "in"; }
@@ -85,6 +91,29 @@ TEST(LoaderPlan, LeavesFloat32OnDecodingToo) {
     ConvertRequest decode{request.output, request.output + "-decoded", to};
     EXPECT_EQ(outcome_of_tensor(decode, wo).to, kept) << name(to);
   }
+}
+
+TEST(LoaderPlan, LeavesPartsWithoutWeightsToQuantize) {
+  const ArchitectureFolder folder("bert", {{"encoder.layer.0.output.dense.weight", {64, 64}}});
+  folder.put("2_Dense/", R"({"in_features": 64, "out_features": 32, "activation_function": "torch.nn.Tanh"})",
+             {{"linear.weight", {32, 64}}});
+  folder.put("vae/", "{}", {{"conv.weight", {4, 4, 3, 3}}});
+  ConvertRequest request = folder.request(DType::undefined, "int8-channel");
+  const CheckpointPlan plan = make_checkpoint_plan(request).value();
+  EXPECT_EQ(plan.warnings,
+            (std::vector<std::string>{"2_Dense/: nothing is quantized: loaders of compressed-tensors do not take it: "
+                                      "sentence-transformers: the weight of a Dense module is read as numbers",
+                                      "vae/: nothing is quantized: no tensor is a weight that can be quantized"}));
+  ASSERT_EQ(plan.configs.size(), 1U);
+  EXPECT_EQ(plan.configs[0].name, "config.json");
+  EXPECT_EQ(outcome_of_tensor(request, "linear.weight").to, DType::float32);
+
+  request.filter.drop = {"^encoder"};
+  EXPECT_EQ(make_checkpoint_plan(request).error().tensor, "linear.weight") << "nothing at all is quantized";
+  // The configuration of a folder is that of all of its models.
+  request.filter.drop = {};
+  folder.put("", "", {{"conv.weight", {4, 4, 3, 3}}}, "vae.safetensors");
+  EXPECT_EQ(make_checkpoint_plan(request).error().message, "no tensor is a weight that can be quantized");
 }
 
 TEST(LoaderPlan, NamesTiedHeadsAsNotQuantized) {

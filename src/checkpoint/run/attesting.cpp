@@ -59,7 +59,7 @@ Result<DigestedFile> digest_of(const std::string& path) {
 
 Result<void> Attesting::check() const {
   const auto fail = [&](std::string message) { return in_file(path_, unsupported(std::move(message))); };
-  if (request_.raw || request_.from.all != DType::undefined || !request_.from.named.empty() || request_.source) {
+  if (request_.raw || !request_.from.empty() || request_.source) {
     return fail("a statement is about files that say their types themselves");
   }
   if (request_.dry_run) return fail("a dry run writes nothing that a statement could be about");

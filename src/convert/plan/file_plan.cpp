@@ -223,21 +223,24 @@ class Planner final : public TensorPlanner {
     const auto writer = choose_spelling(schemes_of(decisions), wanted);  // plan_quantizing() tells its error
     LoaderLimits limits(request_, writer ? (*writer)->name : "", architecture_);
     TRY(respect_loaders(model.tensors, layers, decisions, limits));
-    Result<std::vector<quantized::ChosenWeight>> chosen = choose_weights(model.tensors, decisions, layers);
-    if (!chosen) return limits.first_left().message.empty() ? std::move(chosen).error() : limits.first_left();
+    std::vector<quantized::ChosenWeight> chosen = TRY(choose_weights(model.tensors, decisions, layers));
+    if (chosen.empty()) {
+      model.not_quantized = limits.first_left().message.empty() ? why_none_chosen(model.tensors) : limits.first_left();
+      return decisions;
+    }
     std::vector<std::string> names;
-    for (const quantized::ChosenWeight& weight : *chosen) names.push_back(layers.layers[weight.layer].name);
+    for (const quantized::ChosenWeight& weight : chosen) names.push_back(layers.layers[weight.layer].name);
     wanted.importance = TRY(quantized::open_importance(wanted.targets.importance, names));
     if (request_.budget != 0.0) {
       wanted.why_not_loaded = [&](const quantized::Layer& layer, std::string_view scheme) {
         return limits.why_not(quantized::loaded_weight(layer, scheme));
       };
-      TRY(choose_within_budget(*chosen, layers, *model.reader, wanted, request_, model.memory));
-      for (const quantized::ChosenWeight& weight : *chosen) {
+      TRY(choose_within_budget(chosen, layers, *model.reader, wanted, request_, model.memory));
+      for (const quantized::ChosenWeight& weight : chosen) {
         if (!weight.choice.empty()) limits.warn(quantized::loaded_weight(layers.layers[weight.layer], weight.scheme));
       }
     }
-    model.respelling = TRY(quantized::plan_quantizing(layers, *chosen, model.tensors, wanted));
+    model.respelling = TRY(quantized::plan_quantizing(layers, chosen, model.tensors, wanted));
     for (std::string& warning : limits.warnings()) model.respelling.warnings.push_back(std::move(warning));
     return decisions;
   }
@@ -302,8 +305,7 @@ class Planner final : public TensorPlanner {
                                                               const Decisions& decisions,
                                                               quantized::FoundLayers& layers) {
     std::vector<quantized::ChosenWeight> chosen;
-    std::string kept;                   // a layer that stays in its spelling
-    const Error* unreadable = nullptr;  // why the first tensor that cannot be read cannot
+    std::string kept;  // a layer that stays in its spelling
     for (std::size_t i = 0; i < layers.layers.size(); ++i) {
       const Decision* decision = decisions.of_layer(i);
       if (decision == nullptr || !written_.writes(layers.layers[i].name)) continue;
@@ -315,7 +317,6 @@ class Planner final : public TensorPlanner {
       if (layers.layer_of[i] || !written_.writes(tensors[i].name)) continue;
       const Result<Decision>& decision = *decisions.tensors[i];
       if (!decision) return decision.error();
-      if (unreadable == nullptr) unreadable = tensors[i].problem.get();
       if (decision->quantizes()) {
         chosen.push_back({add_weight(layers, tensors, i), decision->scheme, decision->recipe});
       }
@@ -325,12 +326,15 @@ class Planner final : public TensorPlanner {
                                          "and a model's configuration has one spelling",
                                          "a rule can make it bfloat16; `drop` leaves it out"));
     }
-    if (chosen.empty()) {
-      if (unreadable != nullptr) return *unreadable;
-      return invalid("no tensor is a weight that can be quantized",
-                     "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them");
-    }
     return chosen;
+  }
+
+  Error why_none_chosen(std::span<const TensorInfo> tensors) {
+    for (const TensorInfo& tensor : tensors) {
+      if (tensor.problem != nullptr && written_.writes(tensor.name)) return *tensor.problem;
+    }
+    return invalid("no tensor is a weight that can be quantized",
+                   "a rule such as '.*=nvfp4' names tensors whatever their kind; `tcast inspect` lists them");
   }
 
   // Decides for the weight of each layer, whose tensors then follow it. Layers are left to their names and types if
@@ -565,6 +569,7 @@ Result<Plan> make_plan(const ConvertRequest& request, const OpenedInput& input, 
   const auto planner = TRY(TensorPlanner::create(request, *input.format, output_format));
   ModelToPlan model = model_of(input);
   Plan plan{.tensors = TRY(planner->plan(model)), .layout = {}};
+  if (model.not_quantized) return *std::move(model.not_quantized);
   TRY(planner->check_all_planned());
   plan.layout = TRY(layout_of(output_format, plan.tensors));
   const bool is_respelled = model.respelling.any();

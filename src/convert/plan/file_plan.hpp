@@ -130,6 +130,9 @@ struct ModelToPlan {
   // that are left out.
   quantized::Respelling respelling = {};
   std::vector<std::string> warnings = {};
+  // Set by plan(), too: why no weight is quantized although the request quantizes. An error, unless other models of the
+  // same request have weights that are.
+  std::optional<Error> not_quantized = {};
 };
 
 // Returns what is opened; it outlives the result.

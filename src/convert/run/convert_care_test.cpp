@@ -279,11 +279,19 @@ TEST_F(ConvertCare, FoldersOfTheOutput) {
   EXPECT_TRUE(fs::exists(convert.output));
 }
 
-TEST_F(ConvertCare, TypesOfSingleArraysOfAnNpz) {
+TEST_F(ConvertCare, TypesThatTheFileSaysOtherwise) {
   const std::string in = put({matrix("a", DType::float8_e4m3fn, {2}), matrix("b", DType::float32, {2})});
   ConvertRequest convert = request(in, out_, DType::float16);
   convert.from.named = {{"c", DType::float8_e4m3fn}};
   EXPECT_EQ(failure(convert).message, "`from` names \"c\", which is not in the file");
+  convert.from.named = {{"b", DType::bfloat16}};
+  EXPECT_EQ(failure(convert).message, "the file says that \"b\" is float32, not bfloat16");
+  convert.from = DType::bfloat16;
+  EXPECT_EQ(failure(convert).message, "none of the file's tensors is bfloat16");
+  convert.input = put({matrix("a", DType::float32, {2})});
+  EXPECT_EQ(failure(convert).message, "the file says that its elements are float32, not bfloat16");
+  convert.from = DType::float32;
+  convert_ok(convert);
 }
 
 }  // namespace

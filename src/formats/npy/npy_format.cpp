@@ -27,12 +27,6 @@ class NpyReader final : public Reader {
   Result<void> open(DType from) {
     npy::Array array = TRY(in_file(path_, npy::Array::open(source_, from)));
     array_.emplace(std::move(array));
-    const DType dtype = array_->info().dtype;
-    if (from != DType::undefined && from != dtype) {
-      return in_file(path_,
-                     invalid(fmt::format("the file says that its elements are {}, not {}", name(dtype), name(from)),
-                             "`from` is for files that do not say it"));
-    }
     tensors_.push_back(array_->info());
     return {};
   }

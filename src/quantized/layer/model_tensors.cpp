@@ -69,9 +69,7 @@ bool ModelTensors::has_only(std::size_t tensor, std::byte value) const {
 std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::string type_and_shape(const TensorInfo& tensor) {
-  const std::string_view type =
-      tensor.foreign_dtype.empty() ? name(tensor.dtype) : std::string_view(tensor.foreign_dtype);
-  return fmt::format("{} {}", type, shape_text(tensor.shape));
+  return fmt::format("{} {}", tensor.type_name(), shape_text(tensor.shape));
 }
 
 std::int64_t blocks_of(std::int64_t size, std::int64_t block) noexcept {

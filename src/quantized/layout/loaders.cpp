@@ -61,6 +61,8 @@ constexpr auto limits = std::to_array<LoaderLimit>({
      "Conv1D, whose weight lies as [inputs, outputs], is no linear layer"},
     {by_modules, "", WeightTrait::adapter, 0, LimitEffect::leave, "all",
      "loaders of adapters take their weights as numbers, and pass over scales"},
+    {"", "", WeightTrait::dense_module, 0, LimitEffect::leave, "sentence-transformers",
+     "the weight of a Dense module is read as numbers"},
     {"gpt-oss", "", WeightTrait::no_fused_expert, 0, LimitEffect::leave, "all",
      "only experts in one tensor are read as MXFP4"},
     {by_modules, "", WeightTrait::plain_float8, 0, LimitEffect::leave, "all",
@@ -114,6 +116,8 @@ bool has_trait(const LoadedWeight& weight, const LoaderLimit& limit, const Model
     case WeightTrait::adapter:
       return std::ranges::any_of(
           adapter_words, [&](std::string_view word) { return weight.name.find(word) != std::string_view::npos; });
+    case WeightTrait::dense_module:
+      return architecture.is_dense_module();
     case WeightTrait::plain_float8:
       break;
   }
@@ -129,8 +133,8 @@ std::vector<const LoaderLimit*> limits_of(std::string_view layout, const LoadedW
                                           const ModelArchitecture& architecture) {
   std::vector<const LoaderLimit*> beyond;
   for (const LoaderLimit& limit : limits) {
-    const bool is_meant =
-        lists(limit.layouts, layout) && (limit.schemes.empty() || lists(limit.schemes, weight.scheme));
+    const bool is_meant = (limit.layouts.empty() || lists(limit.layouts, layout)) &&
+                          (limit.schemes.empty() || lists(limit.schemes, weight.scheme));
     if (is_meant && has_trait(weight, limit, architecture)) beyond.push_back(&limit);
   }
   return beyond;

@@ -32,6 +32,7 @@ enum class WeightTrait : std::uint8_t {
   no_fused_expert,  // anything but one tensor of all experts
   read_by_model,    // the model reads the weight itself, beside calling its module
   adapter,          // a factor of a LoRA, which is added to a weight
+  dense_module,     // of a module of sentence-transformers behind the model
   plain_float8,     // float8 numbers without scales, beside quantized weights
 };
 
@@ -41,8 +42,8 @@ enum class LimitEffect : std::uint8_t {
 };
 
 struct LoaderLimit {
-  std::string_view layouts;  // between spaces
-  std::string_view schemes;  // the same; "": all
+  std::string_view layouts;  // between spaces; "": all
+  std::string_view schemes;  // the same
   WeightTrait trait = WeightTrait::embedding;
   std::int64_t size = 0;
   LimitEffect effect = LimitEffect::leave;

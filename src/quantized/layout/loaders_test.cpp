@@ -52,6 +52,10 @@ TEST(Loaders, TakeLinearLayersAlone) {
   const std::string_view lora = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
   EXPECT_EQ(traits_of("compressed-tensors", "fp8-channel", lora, {16, 256}), Traits{WeightTrait::adapter});
   EXPECT_EQ(traits_of("deepseek", "fp8-block", "a.lora_gate.weight", {16, 16}), Traits());
+  const ConfigText dense[] = {
+      {.name = "config.json", .text = R"({"in_features": 64, "out_features": 32, "activation_function": "Tanh"})"}};
+  EXPECT_EQ(traits_of("bitsandbytes", "nf4", "linear.weight", {32, 64}, ModelArchitecture::of(dense)),
+            Traits{WeightTrait::dense_module});
 }
 
 TEST(Loaders, LeaveWhatTheModelKeepsInFloat32) {

@@ -11,7 +11,10 @@ namespace {
 constexpr std::size_t most_models = 64;  // in one configuration
 constexpr std::size_t deepest_value = 64;
 
-// Gathers the values of "model_type", that of the root first.
+// The keys of what sentence-transformers writes beside a Dense module, whose weight it reads itself.
+constexpr std::string_view dense_keys = "in_features out_features activation_function";
+
+// Gathers the values of "model_type", that of the root first, and counts the keys of a Dense module in the root.
 class ModelTypes final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return true; }
@@ -26,6 +29,7 @@ class ModelTypes final : public nlohmann::json_sax<Json> {
     return parts.size() < most_models;
   }
   bool key(string_t& key) override {
+    if (depth_ == 1 && lists(dense_keys, key)) ++dense;
     key_ = std::move(key);
     return true;
   }
@@ -41,6 +45,7 @@ class ModelTypes final : public nlohmann::json_sax<Json> {
   }
 
   std::vector<std::string> root, parts;
+  std::size_t dense = 0;
 
  private:
   bool leave() {
@@ -71,6 +76,7 @@ ModelArchitecture ModelArchitecture::of(std::span<const ConfigText> texts) {
     if (config.name == "config.json") Json::sax_parse(with_finite_numbers(config.text), &types);
   }
   if (!types.root.empty()) model.model_type_ = types.root.front();
+  model.is_dense_module_ = types.root.empty() && types.dense == list_words(dense_keys).size();
   for (const std::vector<std::string>* list : {&types.root, &types.parts}) {
     for (const std::string& type : *list) {
       const Architecture* row = find_architecture(type);

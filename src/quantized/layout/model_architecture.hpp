@@ -22,6 +22,8 @@ class ModelArchitecture {
 
   // That of the whole model; "": no configuration names one.
   [[nodiscard]] const std::string& model_type() const noexcept { return model_type_; }
+  // Whether this is no model of transformers, but a Dense module behind one, of sentence-transformers.
+  [[nodiscard]] bool is_dense_module() const noexcept { return is_dense_module_; }
   // The part of the model that keeps a tensor in float32 if the others become `to`, by its model_type; "": none does.
   [[nodiscard]] std::string_view keeps_float32(std::string_view tensor, DType to) const;
   // Modules that may have no weight of their own, as it is the embedding's.
@@ -33,6 +35,7 @@ class ModelArchitecture {
 
  private:
   std::string model_type_;
+  bool is_dense_module_ = false;
   std::vector<const Architecture*> rows_;
 };
 

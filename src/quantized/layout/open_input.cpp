@@ -20,16 +20,25 @@ Result<const formats::Format*> choose_format(const io::InputFile& file, const st
   return formats::detect_format(file);
 }
 
-// Checks that every tensor named in `from` exists.
-Result<void> check_names(const formats::Reader& reader, const SourceTypes& from) {
+// Checks that every tensor named in `from` exists, and that the file does not say other types.
+Result<void> check_types(const formats::Reader& reader, const SourceTypes& from) {
   const std::vector<formats::TensorInfo>& tensors = reader.tensors();
-  for (const auto& [name, dtype] : from.named) {
-    const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
-    if (known) continue;
-    return invalid(fmt::format("`from` names \"{}\", which is not in the file", name),
-                   "`tcast inspect` lists the names");
+  const std::string hint = "`from` is for files that do not say it";
+  for (const auto& [tensor, dtype] : from.named) {
+    const auto found = std::ranges::find(tensors, tensor, &formats::TensorInfo::name);
+    if (found == tensors.end()) {
+      return invalid(fmt::format("`from` names \"{}\", which is not in the file", tensor),
+                     "`tcast inspect` lists the names");
+    }
+    if (found->dtype == dtype || found->problem != nullptr) continue;
+    return invalid(fmt::format("the file says that \"{}\" is {}, not {}", tensor, found->type_name(), name(dtype)),
+                   hint);
   }
-  return {};
+  if (from.all == DType::undefined || tensors.empty()) return {};
+  if (std::ranges::any_of(tensors, [&](auto& t) { return t.dtype == from.all || t.problem != nullptr; })) return {};
+  if (tensors.size() > 1) return invalid(fmt::format("none of the file's tensors is {}", name(from.all)), hint);
+  return invalid(fmt::format("the file says that its elements are {}, not {}", tensors[0].type_name(), name(from.all)),
+                 hint);
 }
 
 }  // namespace
@@ -51,7 +60,7 @@ Result<OpenedInput> open_input(const std::string& path, const std::string& forma
   OpenedInput input{.file = std::make_unique<io::InputFile>(std::move(file)), .format = nullptr, .reader = nullptr};
   input.format = TRY(choose_format(*input.file, format_name, options.raw.has_value()));
   input.reader = TRY(in_file(path, input.format->open(*input.file, options)));
-  TRY(in_file(path, check_names(*input.reader, options.from)));
+  TRY(in_file(path, check_types(*input.reader, options.from)));
   return input;
 }
 

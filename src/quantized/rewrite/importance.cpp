@@ -172,9 +172,7 @@ Result<std::vector<float>> ImportanceFile::read(const ImportanceEntry& entry) co
   const bool is_numeric = is_castable(sums->dtype) && bit_width(sums->dtype) % 8 == 0 &&
                           (family(sums->dtype) == Family::floating || family(sums->dtype) == Family::integer);
   if (!is_numeric) {
-    const std::string type =
-        sums->foreign_dtype.empty() ? std::string(tensorcast::name(sums->dtype)) : sums->foreign_dtype;
-    return wrong(fmt::format("its importance is {}, and not numbers such as float32", type));
+    return wrong(fmt::format("its importance is {}, and not numbers such as float32", sums->type_name()));
   }
   if (sums->count == 0) return wrong("it has no numbers");
   std::vector<float> counts;

@@ -309,7 +309,7 @@ Result<FileSummary> inspect_model(const InspectArguments& arguments) {
     return refuse("--stats does not read ONNX models",
                   "`tcast onnx convert MODEL --to TYPE --dry-run --json` counts what overflows and underflows");
   }
-  if (arguments.layout.from.all != DType::undefined || !arguments.layout.from.named.empty()) {
+  if (!arguments.layout.from.empty()) {
     return refuse("--from is not for ONNX models, which name their types", "leave --from out");
   }
   return tensorcast::onnx::list_initializers(arguments.path);
@@ -327,6 +327,11 @@ struct Inspection {
 };
 
 Result<Inspection> read_folder(const InspectArguments& arguments) {
+  if (!arguments.layout.from.empty()) {
+    return tensorcast::in_file(arguments.path, tensorcast::unsupported("--from is not for checkpoints, whose files say "
+                                                                       "the types of their tensors",
+                                                                       "leave --from out"));
+  }
   tensorcast::CheckpointSummary checkpoint = TRY(tensorcast::inspect_checkpoint(arguments.path));
   const std::string folder = std::filesystem::is_directory(arguments.path)
                                  ? arguments.path
