@@ -300,18 +300,22 @@ bool is_onnx_model(const InspectArguments& arguments) {
   return !arguments.raw && CLI::detail::to_lower(std::filesystem::path(arguments.path).extension().string()) == ".onnx";
 }
 
+Result<void> check_no_source_types(const InspectArguments& arguments, std::string_view what) {
+  if (arguments.layout.from.empty()) return {};
+  return tensorcast::in_file(arguments.path,
+                             tensorcast::unsupported(fmt::format("--from is not for {}", what), "leave --from out"));
+}
+
 // Initializers of a model are listed only; `tcast onnx` has what reads and changes them.
 Result<FileSummary> inspect_model(const InspectArguments& arguments) {
-  const auto refuse = [&](std::string message, std::string hint) {
-    return tensorcast::in_file(arguments.path, tensorcast::unsupported(std::move(message), std::move(hint)));
-  };
   if (arguments.stats) {
-    return refuse("--stats does not read ONNX models",
-                  "`tcast onnx convert MODEL --to TYPE --dry-run --json` counts what overflows and underflows");
+    return tensorcast::in_file(
+        arguments.path,
+        tensorcast::unsupported(
+            "--stats does not read ONNX models",
+            "`tcast onnx convert MODEL --to TYPE --dry-run --json` counts what overflows and underflows"));
   }
-  if (!arguments.layout.from.empty()) {
-    return refuse("--from is not for ONNX models, which name their types", "leave --from out");
-  }
+  TRY(check_no_source_types(arguments, "ONNX models, which name their types"));
   return tensorcast::onnx::list_initializers(arguments.path);
 }
 
@@ -327,11 +331,7 @@ struct Inspection {
 };
 
 Result<Inspection> read_folder(const InspectArguments& arguments) {
-  if (!arguments.layout.from.empty()) {
-    return tensorcast::in_file(arguments.path, tensorcast::unsupported("--from is not for checkpoints, whose files say "
-                                                                       "the types of their tensors",
-                                                                       "leave --from out"));
-  }
+  TRY(check_no_source_types(arguments, "checkpoints, whose files say the types of their tensors"));
   tensorcast::CheckpointSummary checkpoint = TRY(tensorcast::inspect_checkpoint(arguments.path));
   const std::string folder = std::filesystem::is_directory(arguments.path)
                                  ? arguments.path
